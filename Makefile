@@ -1,0 +1,47 @@
+# The front door. Every target sets up what it needs in .venv and can be run again and again.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+SAMPLE ?= tests/data/samples/nan-after-spike.jsonl
+
+.PHONY: demo test test-quick lint format bench-start samples corpus clean help
+
+help:               ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.tested: pyproject.toml requirements/test.txt $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/test.txt
+	@touch $@
+
+$(VENV)/.linted: pyproject.toml requirements/lint.txt $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/lint.txt
+	@touch $@
+
+demo: $(VENV)/.installed   ## set up, then replay a failing sample log
+	$(BIN)/trainmon replay $(SAMPLE)
+
+test: $(VENV)/.tested      ## set up, then pass the tests
+	$(BIN)/python -m pytest -n auto
+
+test-quick: $(VENV)/.tested ## the tests without the slow ones
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+lint: $(VENV)/.linted      ## style, types, import direction
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.linted    ## rewrite to the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:              ## remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

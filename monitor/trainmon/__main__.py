@@ -1,0 +1,5 @@
+"""`python -m trainmon` is the command `trainmon`."""
+
+from trainmon.cli import main
+
+main()

@@ -1,0 +1,79 @@
+"""Opening what a person named: files, compressed files, standard input; bytes out, one clear line when it fails."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from trainmon_rules.errors import BadInput
+
+PIECE = 1 << 20  # bytes read at a time
+
+
+def read_pieces(path: Path | str, name: str) -> Iterator[bytes]:
+    """Yield a file's bytes in order, decompressed if it is gzip; `-` is standard input.
+
+    Raises
+    ------
+    BadInput
+        If it is missing, unreadable, not a regular file, or broken gzip. What was read before stands.
+    """
+    raw = _stdin() if str(path) == "-" else _file(Path(path), name)
+    first = next(raw, b"")
+    if first[:2] == b"\x1f\x8b":
+        yield from _gunzip(first, raw, name)
+    else:
+        yield first
+        yield from raw
+
+
+def _stdin() -> Iterator[bytes]:
+    while piece := os.read(sys.stdin.fileno(), PIECE):
+        yield piece
+
+
+def _file(path: Path, name: str) -> Iterator[bytes]:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        raise BadInput(name, "no such file or directory") from None
+    except OSError as error:
+        raise BadInput(name, f"can't be opened: {(error.strerror or str(error)).lower()}") from None
+    try:
+        mode = os.fstat(fd).st_mode
+        if not stat.S_ISREG(mode):
+            raise BadInput(name, "is not a regular file (a device, socket or pipe); give a file, a directory or -")
+        while piece := os.read(fd, PIECE):
+            yield piece
+    except OSError as error:
+        raise BadInput(name, f"can't be read: {(error.strerror or str(error)).lower()}") from None
+    finally:
+        os.close(fd)
+
+
+def _gunzip(first: bytes, raw: Iterator[bytes], name: str) -> Iterator[bytes]:
+    """Decompress gzip members one after the other; a cut tail ends quietly, broken data says so."""
+    inflate = zlib.decompressobj(wbits=31)
+    piece, offset = first, 0
+    while True:
+        try:
+            out = inflate.decompress(piece, PIECE)
+        except zlib.error as error:
+            raise BadInput(name, f"broken gzip data: {error}", offset) from None
+        if out:
+            yield out
+        if inflate.eof and inflate.unused_data:
+            piece, inflate = inflate.unused_data.lstrip(b"\0"), zlib.decompressobj(wbits=31)
+            if piece:
+                continue
+        elif inflate.unconsumed_tail:
+            piece = inflate.unconsumed_tail
+            continue
+        offset += len(piece)
+        piece = next(raw, b"")
+        if not piece:
+            return

@@ -1,0 +1,26 @@
+"""Statistical detectors, one a file. `DETECTORS` names them; a rule refers to one by its name.
+
+`base` says what a detector is. To add one: write the file, add the class to `ALL`, give it a rule in
+`data/rules.yaml` and a test under `tests/rules/detectors`.
+"""
+
+from __future__ import annotations
+
+from trainmon_rules.detectors.base import Detector, Rule
+from trainmon_rules.detectors.nonfinite import NonFinite
+
+ALL: tuple[type[Detector], ...] = (NonFinite,)
+
+
+def _by_name(classes: tuple[type[Detector], ...]) -> dict[str, type[Detector]]:
+    table: dict[str, type[Detector]] = {}
+    for cls in classes:
+        if cls.name in table:
+            raise ValueError(f"two detectors are called {cls.name!r}")
+        table[cls.name] = cls
+    return table
+
+
+DETECTORS = _by_name(ALL)
+
+__all__ = ["ALL", "DETECTORS", "Detector", "Rule"]

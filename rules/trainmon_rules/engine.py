@@ -1,0 +1,370 @@
+"""The engine: points of one log in, incidents out. `replay` and `watch` are this, fed differently.
+
+A `Session` is what one path (or one `Monitor`) resolves to: one or more sources that tell the same story. A
+source may hold several runs one after the other; run k of each source is the same run. Rules over one series
+and its neighbours in the same source are judged as points arrive. A rule over several sources (`across`) is
+judged at a point only when every other open source has reached that point's moment, so the order in which
+sources are read never matters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from trainmon_rules.attempts import Segment, Splitter
+from trainmon_rules.detectors import DETECTORS, Detector, Rule
+from trainmon_rules.findings import Finding, State
+from trainmon_rules.incidents import Incident, group
+from trainmon_rules.points import Batch, Boundary, Chunk, Finish, Params, Problem
+from trainmon_rules.roles import RoleTable
+from trainmon_rules.rules import load_rules
+from trainmon_rules.series import EMPTY, Block, Series, View
+
+ACROSS_RING = 1_000_000  # points a companion keeps while another source of the run lags behind
+MAX_TAGS = 10_000  # series a run; more are counted, not kept
+MAX_FINDINGS = 2_000  # episodes a run; more are counted, not kept
+MAX_PROBLEMS = 100  # unreadable records listed a source; more are counted
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a session is judged by: the rules, the role table, and answers given by the user (`--set`)."""
+
+    rules: tuple[Rule, ...]
+    roles: RoleTable
+    answers: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def default(cls, answers: Mapping[str, Any] | None = None, roles: Mapping[str, str] | None = None) -> Settings:
+        """Return the shipped rules and roles, with a user's answers and tag → role overrides."""
+        table = RoleTable.load(roles)
+        return cls(tuple(load_rules(table.roles)), table, dict(answers or {}))
+
+
+@dataclass(slots=True, eq=False)
+class Tracked:
+    """A series with the detectors that judge it."""
+
+    series: Series
+    detectors: list[Detector]
+    waiting: list[Detector]  # the `across` ones
+    queue: list[Block] = field(default_factory=list)  # blocks they haven't been shown
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """The series of one attempt of a run, by (source, tag)."""
+
+    number: int
+    first_step: int | None = None
+    tracked: dict[tuple[str, str], Tracked] = field(default_factory=dict)
+
+    def of_role(self, role: str, source: str | None = None) -> list[Series]:
+        """Return the series of a role, in one source or in all, in the order of their first record."""
+        return [
+            t.series
+            for (src, _), t in self.tracked.items()
+            if t.series.role == role and (source is None or src == source)
+        ]
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """One training run as far as it is known."""
+
+    name: str
+    attempts: list[Attempt] = field(default_factory=lambda: [Attempt(0)])
+    facts: dict[str, Any] = field(default_factory=dict)
+    findings: dict[tuple[str, str, str, int, int], Finding] = field(default_factory=dict)
+    roles: dict[str, list[str]] = field(default_factory=dict)
+    unmapped: list[str] = field(default_factory=list)
+    points: int = 0
+    dropped_tags: int = 0
+    dropped_findings: int = 0
+    finish: str | None = None
+    first_step: int | None = None
+    last_step: int | None = None
+    sources: list[str] = field(default_factory=list)
+
+    @property
+    def incidents(self) -> list[Incident]:
+        """The run's incidents now, in the order of their detection."""
+        return group(self.name, self.findings.values())
+
+    def attempt(self, number: int) -> Attempt:
+        """Return the attempt, opening it (and those before) if need be."""
+        while len(self.attempts) <= number:
+            self.attempts.append(Attempt(len(self.attempts)))
+        return self.attempts[number]
+
+
+@dataclass(slots=True, eq=False)
+class Source:
+    """One file as the engine knows it."""
+
+    name: str
+    prefix: str = ""
+    splitter: Splitter = field(default_factory=Splitter)
+    keys: dict[str, None] = field(default_factory=dict)  # tags seen in this run of the source, in order
+    roles: dict[str, str] = field(default_factory=dict)
+    run: int = 0
+    reached_step: float = -math.inf
+    reached_time: float = -math.inf
+    closed: bool = False
+    problems: list[Problem] = field(default_factory=list)
+    problem_count: int = 0
+    points: int = 0
+    records: int = 0
+
+
+class Session:
+    """Feeds points of one story through roles, series, detectors and incidents.
+
+    Parameters
+    ----------
+    name : str
+        The run's name; further runs in the same sources are called `name#2`, `name#3`, ….
+    settings : Settings
+        Rules, roles and answers.
+    """
+
+    def __init__(self, name: str, settings: Settings) -> None:
+        self.name = name
+        self.settings = settings
+        self.sources: dict[str, Source] = {}
+        self.runs: list[Run] = []
+
+    # ------------------------------------------------------------------ in
+    def open(self, source: str, prefix: str = "") -> None:
+        """Announce a source, so that rules over several sources know whom to wait for."""
+        self.sources.setdefault(source, Source(source, prefix))
+
+    def feed(self, source: str, batch: Batch) -> list[Run]:
+        """Take a batch of a source; return the runs whose findings changed."""
+        src = self.sources.setdefault(source, Source(source))
+        src.problem_count += len(batch.problems)
+        src.problems.extend(batch.problems[: max(0, MAX_PROBLEMS - len(src.problems))])
+        changed: dict[int, Run] = {}
+        for segment in src.splitter.split(batch):
+            run = self._run(segment.run, src)
+            if self._take(src, run, segment):
+                changed[segment.run] = run
+        changed.update({k: r for k, r in enumerate(self.runs) if self._drain(r)})
+        return list(changed.values())
+
+    def close(self, source: str) -> list[Run]:
+        """Say that nothing more will come from a source, so that nobody waits for it."""
+        self.sources[source].closed = True
+        return [r for r in self.runs if self._drain(r)]
+
+    def end(self) -> list[Run]:
+        """Close what is open: the job is over. Firing findings become ended; nothing else is decided."""
+        for name in self.sources:
+            self.close(name)
+        for run in self.runs:
+            for key, f in run.findings.items():
+                if f.state is State.FIRING:
+                    run.findings[key] = f.changed(state=State.ENDED)
+        return self.runs
+
+    # ------------------------------------------------------------------ one segment
+    def _run(self, number: int, src: Source) -> Run:
+        while len(self.runs) <= number:
+            n = len(self.runs)
+            self.runs.append(Run(self.name if n == 0 else f"{self.name}#{n + 1}"))
+            self.runs[-1].facts.update(self.settings.answers)
+        if src.run != number:
+            self._end_run(src)
+            src.run, src.keys, src.roles = number, {}, {}
+            src.reached_step = src.reached_time = -math.inf
+        run = self.runs[number]
+        if src.name not in run.sources:
+            run.sources.append(src.name)
+        return run
+
+    def _end_run(self, src: Source) -> None:
+        """The source has begun another run: what was firing in the old one has ended with it."""
+        run = self.runs[src.run]
+        for key, f in run.findings.items():
+            if f.source == src.name and f.state is State.FIRING:
+                run.findings[key] = f.changed(state=State.ENDED)
+
+    def _take(self, src: Source, run: Run, segment: Segment) -> bool:
+        for event in segment.events:
+            if isinstance(event, Params):
+                run.facts.update({k: v for k, v in event.values.items() if k not in self.settings.answers})
+            elif isinstance(event, Finish):
+                run.finish = event.why
+            elif isinstance(event, Boundary):
+                continue
+        chunks = sorted(segment.chunks, key=lambda c: (int(c.row[0]), c.tag))
+        self._name_roles(src, chunks)
+        attempt = run.attempt(segment.attempt)
+        touched = [t for c in chunks if (t := self._extend(src, run, attempt, c)) is not None]
+        changed = False
+        for t in touched:
+            for found in self._judge(run, t):
+                changed = True
+                self._keep(run, found)
+        return changed
+
+    def _name_roles(self, src: Source, chunks: list[Chunk]) -> None:
+        """Give roles to tags seen for the first time, from the keys up to the record where each appears."""
+        fresh = sorted((int(c.row[0]), c.tag) for c in chunks if c.tag not in src.keys)
+        i = 0
+        while i < len(fresh):
+            row = fresh[i][0]
+            same = [tag for r, tag in fresh[i:] if r == row]
+            src.keys.update(dict.fromkeys(same))
+            for tag in same:
+                src.roles[tag] = self.settings.roles.assign(tag, src.keys, src.prefix)
+            i += len(same)
+
+    def _extend(self, src: Source, run: Run, attempt: Attempt, c: Chunk) -> Tracked | None:
+        run.points += len(c)
+        src.points += len(c)
+        first, last = int(c.step.min()), int(c.step.max())
+        run.first_step = first if run.first_step is None else min(run.first_step, first)
+        run.last_step = last if run.last_step is None else max(run.last_step, last)
+        attempt.first_step = first if attempt.first_step is None else min(attempt.first_step, first)
+        src.reached_step = max(src.reached_step, last)
+        if math.isfinite(c.time[-1]):
+            src.reached_time = max(src.reached_time, float(c.time[-1]))
+        key = (src.name, c.tag)
+        t = attempt.tracked.get(key)
+        if t is None:
+            if len(attempt.tracked) >= MAX_TAGS:
+                run.dropped_tags += 1
+                return None
+            t = attempt.tracked[key] = self._track(src, run, attempt, c)
+        t.series.extend(c)
+        return t
+
+    def _track(self, src: Source, run: Run, attempt: Attempt, c: Chunk) -> Tracked:
+        role = src.roles[c.tag]
+        tag = src.prefix + c.tag
+        listed = run.roles.setdefault(role, []) if role else run.unmapped
+        if tag not in listed:
+            listed.append(tag)
+        meaning = self.settings.roles.roles.get(role)
+        series = Series(
+            tag,
+            role,
+            src.name,
+            attempt.number,
+            meaning.direction if meaning else 0,
+            bool(meaning and meaning.log),
+        )
+        if len(self.sources) > 1 and any(
+            role in r.companions and DETECTORS[r.detector].across for r in self.settings.rules
+        ):
+            series.retain = ACROSS_RING
+        if attempt.number > 0:
+            older = run.attempts[attempt.number - 1].tracked.get((src.name, c.tag))
+            if older is not None:
+                series.inherit(older.series, int(c.step[0]))
+        solo: list[Detector] = []
+        waiting: list[Detector] = []
+        for rule in self.settings.rules:
+            if role and role in rule.roles:
+                cls = DETECTORS[rule.detector]
+                names = tuple(self.sources) if cls.across else (src.name,)
+                peer = _Peer(attempt, names)
+                (waiting if cls.across else solo).append(cls(rule, series, peer, run.facts))
+        return Tracked(series, solo, waiting)
+
+    # ------------------------------------------------------------------ judging
+    def _judge(self, run: Run, t: Tracked) -> Iterable[Finding]:
+        for block in t.series.blocks():
+            for d in t.detectors:
+                yield from d.update(block)
+            if t.waiting:
+                t.queue.append(block)
+
+    def _drain(self, run: Run) -> bool:
+        """Show queued blocks to the detectors that had to wait for other sources."""
+        changed = False
+        for attempt in run.attempts:
+            for t in attempt.tracked.values():
+                while t.queue and (ready := self._ready(t.queue[0], t.series.source)):
+                    block = t.queue.pop(0)
+                    head, rest = (block, None) if ready == len(block) else _cut(block, ready)
+                    if rest is not None:
+                        t.queue.insert(0, rest)
+                    for d in t.waiting:
+                        for found in d.update(head):
+                            changed = True
+                            self._keep(run, found)
+        return changed
+
+    def _ready(self, block: Block, source: str) -> int:
+        """Number of leading points of the block that every other open source has reached."""
+        others = [s for s in self.sources.values() if s.name != source and not s.closed]
+        n = len(block)
+        for s in others:
+            if math.isfinite(s.reached_time) and np.isfinite(block.time).all():
+                n = min(n, int(np.searchsorted(block.time, s.reached_time, "left")))
+            else:
+                n = min(n, int(np.searchsorted(block.step, s.reached_step, "left")))
+        return n
+
+    def _keep(self, run: Run, found: Finding) -> None:
+        if found.key not in run.findings and len(run.findings) >= MAX_FINDINGS:
+            run.dropped_findings += 1
+            return
+        run.findings[found.key] = found
+
+
+@dataclass(slots=True)
+class _Peer:
+    """Finds a detector's companions in its attempt (a class, so that a session can be pickled).
+
+    Series come in the order of their first record, sources in the order in which they were opened; which of
+    them exist yet never matters, because a view holds only what was logged by the moment asked for.
+    """
+
+    attempt: Attempt
+    sources: tuple[str, ...]
+
+    def __call__(self, role: str, block: Block, at: int, n: int) -> View:
+        for source in self.sources:
+            for series in self.attempt.of_role(role, source):
+                if source == block.series.source:
+                    view = series.asof_row(int(block.row[at]), n)
+                else:
+                    view = series.asof(int(block.step[at]), float(block.time[at]), n)
+                if len(view):
+                    return view
+        return EMPTY
+
+
+def _cut(b: Block, n: int) -> tuple[Block, Block]:
+    """Split a block after its first `n` points."""
+    head = Block(
+        b.series,
+        b.start,
+        b.step[:n],
+        b.time[:n],
+        b.value[:n],
+        b.row[:n],
+        b.judged[:n],
+        b.over[:n],
+        b.baseline,
+    )
+    rest = Block(
+        b.series,
+        b.start + n,
+        b.step[n:],
+        b.time[n:],
+        b.value[n:],
+        b.row[n:],
+        b.judged[n:],
+        b.over[n:],
+        b.baseline,
+    )
+    return head, rest

@@ -1,0 +1,26 @@
+"""Everything that can go wrong on purpose, as a tree.
+
+TrainmonError
+├── BadConfig      a config, rule, role or routing file that can't be used; names file, key and line
+└── BadInput       a path or source that can't be read at all; names the path and what to do
+"""
+
+from __future__ import annotations
+
+
+class TrainmonError(Exception):
+    """Base of all errors that trainmon raises on purpose; its text is one line for a person."""
+
+
+class BadConfig(TrainmonError):
+    """A config, rule, role or routing file that can't be used. Commands end with status 2."""
+
+
+class BadInput(TrainmonError):
+    """A path or source that can't be read. The other paths go on; the command ends with status 2."""
+
+    def __init__(self, source: str, error: str, offset: int | None = None) -> None:
+        super().__init__(f"{source}: {error}")
+        self.source = source
+        self.error = error
+        self.offset = offset

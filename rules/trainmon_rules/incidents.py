@@ -1,0 +1,126 @@
+"""From findings to incidents: one event, one incident, however many rules saw it.
+
+Grouping is a pure function of the set of findings, so it doesn't matter in which order sources were read.
+Findings join an incident when they are of one attempt and one family and begin within max(50 steps, 8 reports)
+of its last hit. The incident's id comes from its first finding and never changes; onset, symptom, severity and
+precursors may.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from trainmon_rules.findings import Finding, Severity, State
+
+JOIN_STEPS = 50
+JOIN_REPORTS = 8
+
+HEADLINE = (
+    "nonfinite", "loss-scale-collapse", "divergence", "regime-shift", "grad-explosion", "loss-spike", "resume-jump",
+    "grad-spike", "preference-instability", "lr-schedule", "dead-units", "activation-scale", "chance-accuracy",
+    "flat", "grad-vanishing", "plateau", "oscillation", "slow", "val-suspect", "overfit", "periodic",
+    "memory-growth", "stall", "throughput-drop", "low-utilization", "periodic-stall",
+)  # fmt: skip
+"""Which symptom gives an incident its name, among findings of one severity: the outcome before its heralds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """Findings of one cause with one life.
+
+    `findings` are in the order of their detection; `lead` is the one that names the incident; `precursors`
+    the other symptoms whose onset is not later than the lead's.
+    """
+
+    id: str
+    run: str
+    findings: tuple[Finding, ...]
+    lead: Finding
+
+    @property
+    def attempt(self) -> int:
+        """Attempt of the run, from 0."""
+        return self.lead.attempt
+
+    @property
+    def symptom(self) -> str:
+        """The symptom that names the incident."""
+        return self.lead.symptom
+
+    @property
+    def severity(self) -> Severity:
+        """The worst severity among its findings."""
+        return max(f.severity for f in self.findings)
+
+    @property
+    def onset(self) -> Finding:
+        """The finding with the earliest onset."""
+        return min(self.findings, key=lambda f: (f.onset_step, f.row, f.rule, f.tag))
+
+    @property
+    def precursors(self) -> tuple[Finding, ...]:
+        """Findings of other symptoms that began before the lead, earliest first."""
+        early = [f for f in self.findings if f.symptom != self.symptom and f.onset_step <= self.lead.onset_step]
+        return tuple(sorted(early, key=lambda f: (f.onset_step, f.row, f.rule)))
+
+    @property
+    def state(self) -> State:
+        """Firing while any finding of the worst kind is; else ended or resolved."""
+        states = {f.state for f in self.findings}
+        if State.FIRING in states:
+            return State.FIRING
+        return State.ENDED if State.ENDED in states else State.RESOLVED
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """Tags involved, the lead's first."""
+        tags = [self.lead.tag, *(f.tag for f in self.findings)]
+        return tuple(dict.fromkeys(tags))
+
+    @property
+    def symptoms(self) -> frozenset[str]:
+        """All symptoms seen."""
+        return frozenset(f.symptom for f in self.findings)
+
+
+def group(run: str, findings: Iterable[Finding]) -> list[Incident]:
+    """Return the incidents of a run, in the order of their detection."""
+    ordered = sorted(findings, key=_order)
+    groups: list[list[Finding]] = []
+    for f in ordered:
+        home = next((g for g in reversed(groups) if _joins(f, g)), None)
+        if home is None:
+            groups.append([f])
+        else:
+            home.append(f)
+    return [_incident(run, g) for g in groups]
+
+
+def _order(f: Finding) -> tuple[int, float, int, str, str, str]:
+    time = f.detected_time if math.isfinite(f.detected_time) else 0.0
+    return (f.attempt, time if time else 0.0, f.detected_step, f.source, f.tag, f.rule)
+
+
+def _joins(f: Finding, members: Sequence[Finding]) -> bool:
+    first = members[0]
+    if f.attempt != first.attempt or f.family != first.family:
+        return False
+    if any(m.rule == f.rule and m.tag == f.tag and m.state is State.FIRING for m in members):
+        return True
+    reach = max(JOIN_STEPS, JOIN_REPORTS * max(f.interval, *(m.interval for m in members)))
+    last = max(m.last_step for m in members)
+    return f.onset_step <= last + reach
+
+
+def _incident(run: str, members: list[Finding]) -> Incident:
+    first = members[0]
+    text = "\0".join([run, str(first.attempt), first.rule, first.tag, str(first.detected_step)])
+    lead = min(members, key=lambda f: (-f.severity, _rank(f.symptom), f.detected_step, f.source, f.tag, f.rule))
+    return Incident(hashlib.sha256(text.encode()).hexdigest()[:12], run, tuple(members), lead)
+
+
+def _rank(symptom: str) -> int:
+    return HEADLINE.index(symptom) if symptom in HEADLINE else len(HEADLINE)

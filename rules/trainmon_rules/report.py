@@ -1,0 +1,186 @@
+"""The report: what a session has to say, as plain records. Exporters only format these.
+
+The field names are those of the schema `trainmon.report/1`; `as_dict` gives strict JSON (non-finite numbers
+become the strings "NaN", "Infinity", "-Infinity").
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any
+
+SCHEMA = "trainmon.report/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A possible cause with the evidence for and against it."""
+
+    cause: str
+    why: str
+    evidence_for: tuple[str, ...] = ()
+    evidence_against: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A sheet (or another pack, then named in both `sheet` and `pack`) to read, with its rank and why."""
+
+    sheet: str
+    rank: str  # primary, secondary, also, cross-pack
+    why: str
+    pack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """Something to do: a sentence, the machine-readable change where the log has the number, its sheet."""
+
+    action: str
+    sheet: str
+    change: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Precursor:
+    """An earlier finding that announced the incident; `lead_reports` before the incident's own detection."""
+
+    symptom: str
+    rule: str
+    series: str
+    onset_step: int
+    detected_step: int
+    lead_steps: int
+    lead_reports: int
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentReport:
+    """One incident with its diagnosis."""
+
+    id: str
+    rule: str
+    symptom: str
+    severity: str
+    state: str
+    series: tuple[str, ...]
+    attempt: int
+    onset_step: int
+    detected_step: int
+    resolved_step: int | None
+    onset_time: float | None
+    detected_time: float | None
+    recovery: str | None
+    summary: str
+    evidence: dict[str, Any]
+    superseded: bool = False
+    precursors: tuple[Precursor, ...] = ()
+    also: tuple[str, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    ruled_out: tuple[Cause, ...] = ()
+    routes: tuple[Route, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+    questions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Blind:
+    """A rule that could not work on this run, and the tag or setting that would open its eyes."""
+
+    rule: str
+    needs: str
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A series over its whole attempt, in at most 256 cells, for plots: where, lowest, mean, highest."""
+
+    tag: str
+    role: str
+    attempt: int
+    steps: tuple[int, ...]
+    low: tuple[float, ...]
+    mean: tuple[float, ...]
+    high: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """One run: what was read, what it means, what went wrong. `curves` are for plots, not in the JSON."""
+
+    run: str
+    sources: tuple[str, ...]
+    points: int
+    axis: str
+    first_step: int | None
+    last_step: int | None
+    attempts: int
+    status: str
+    skipped: dict[str, int]
+    roles: dict[str, list[str]]
+    unmapped: tuple[str, ...]
+    blind: tuple[Blind, ...]
+    verdict: str
+    incidents: tuple[IncidentReport, ...]
+    curves: tuple[Curve, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceError:
+    """A record or file that could not be read."""
+
+    source: str
+    error: str
+    offset: int | None = None
+    line: int | None = None
+    fatal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What `trainmon replay` found over all paths given."""
+
+    runs: tuple[RunReport, ...]
+    errors: tuple[SourceError, ...] = ()
+
+    @property
+    def worst(self) -> str:
+        """The worst verdict: critical, warning, healthy, insufficient-data or (no run) none."""
+        order = ("critical", "warning", "healthy", "insufficient-data")
+        verdicts = {r.verdict for r in self.runs}
+        return next((v for v in order if v in verdicts), "none")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as strict-JSON data, schema `trainmon.report/1`."""
+        return {
+            "schema": SCHEMA,
+            "runs": [run_dict(r) for r in self.runs],
+            "errors": [_plain(e, skip=("fatal",)) for e in self.errors],
+        }
+
+
+_RENAMED = {"evidence_for": "for", "evidence_against": "against"}
+
+
+def run_dict(run: RunReport) -> dict[str, Any]:
+    """Return one run as strict-JSON data."""
+    data = _plain(run, skip=("curves",))
+    if not isinstance(data, dict):
+        raise TypeError("a run is a record")
+    return data
+
+
+def _plain(value: Any, skip: tuple[str, ...] = ()) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {
+            _RENAMED.get(f.name, f.name): _plain(getattr(value, f.name)) for f in fields(value) if f.name not in skip
+        }
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value

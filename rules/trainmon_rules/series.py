@@ -1,0 +1,338 @@
+"""One tag's points in one attempt, with the statistics that every detector reads.
+
+A series keeps a ring of recent points, one robust baseline and one long history (`history`). Detectors own
+scalars only. The baseline is refreshed at *block* boundaries, which are fixed by a point's index (after every
+point at first, after 64 later), and tests against it are elementwise; so nothing here depends on how the
+points were cut into chunks.
+
+The baseline is the published recipe that stays quiet on healthy streams and survives bad points: median and
+MAD about a line over the last 128 accepted points, where non-finite and flagged points are left out
+(OLMo-core's 128-window, with the exclusion of Lightning Fabric and metaseq), never extrapolating a fall; a
+second memory of isolated outliers raises the threshold on heavy-tailed series.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from trainmon_rules.history import History
+from trainmon_rules.points import BoolArray, Chunk, FloatArray, IntArray
+
+RING = 512  # raw points kept for detectors that look back
+WINDOW = 128  # accepted points behind the baseline
+MIN_POINTS = 6  # fewer accepted points give no baseline
+SIGMAS = 6.0
+SIGMAS_SHORT = 12.0  # with fewer than 12 points the scale itself is uncertain
+RELATIVE_FLOOR = 0.02  # of the level: smaller moves are never flagged
+LOG_FLOOR = 0.1  # the same for series judged by their logarithm
+READMIT = 128  # flagged points after which the new level is accepted as normal
+OUTLIER_MEMORY = 384  # points for which an isolated outlier is remembered
+OUTLIER_SIGMAS = 4.0
+OUTLIER_MARGIN = 1.3
+
+
+def block_end(index: int) -> int:
+    """Return the index at which the block that holds `index` ends (exclusive)."""
+    if index < 64:
+        return index + 1
+    size = 4 if index < 256 else 16 if index < 1024 else 64 if index < 16384 else 256
+    return index - index % size + size
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What is normal for a block, in judged units (sign turned and logarithm taken, see `Series.judged`).
+
+    `level` is the value expected now, `median` the centre of the newer half of the window, `slope` the change
+    a point, `scale` the robust standard deviation, `threshold` the excess over `level` at which a point is
+    flagged, `count` the number of points behind it.
+    """
+
+    level: float
+    median: float
+    slope: float
+    scale: float
+    threshold: float
+    count: int
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """Consecutive points of a series that share one baseline, as detectors see them.
+
+    Attributes
+    ----------
+    series : Series
+        The series; its ring holds at least the 512 points before `start`.
+    start : int
+        Index of the first point in the series.
+    step, time, value, row : arrays, shape (n,)
+        As in a `Chunk`.
+    judged : float64 array, shape (n,)
+        The value in judged units: rising is bad. NaN where it can't be judged.
+    over : bool array, shape (n,)
+        Points above the baseline's threshold.
+    baseline : Baseline or None
+        None until there are six accepted points.
+    """
+
+    series: Series
+    start: int
+    step: IntArray
+    time: FloatArray
+    value: FloatArray
+    row: IntArray
+    judged: FloatArray
+    over: BoolArray
+    baseline: Baseline | None
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """A stretch of a series' points, oldest first; `start` is the index of the first."""
+
+    start: int
+    step: IntArray
+    time: FloatArray
+    value: FloatArray
+    row: IntArray
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    @property
+    def finite(self) -> FloatArray:
+        """The finite values."""
+        return self.value[np.isfinite(self.value)]
+
+
+EMPTY = View(0, np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0, np.int64))
+
+
+@dataclass(slots=True, eq=False)
+class Series:
+    """One tag of one source in one attempt.
+
+    Parameters
+    ----------
+    tag, role, source : str
+        Names; `role` is "" for an unmapped tag.
+    attempt : int
+        Counts from 0.
+    direction : int
+        +1 where rising is bad (losses), −1 where falling is bad (rewards, accuracies), 0 where neither is.
+    log : bool
+        Judge the logarithm (gradient norms, which are log-normal).
+    """
+
+    tag: str
+    role: str
+    source: str
+    attempt: int
+    direction: int = 1
+    log: bool = False
+    retain: int = RING
+    count: int = 0
+    history: History = field(default_factory=History)
+    first: FloatArray = field(default_factory=lambda: np.zeros(0))  # the first 16 values, as logged
+    baseline: Baseline | None = None
+    _step: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    _time: FloatArray = field(default_factory=lambda: np.zeros(0))
+    _value: FloatArray = field(default_factory=lambda: np.zeros(0))
+    _row: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    _base: int = 0  # index of the ring's first point
+    _done: int = 0  # index of the first point not judged yet
+    _window: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW))
+    _flagged: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW))
+    _flags_in_a_row: int = 0
+    _clean_in_a_row: int = 0
+    _outliers: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=64))
+
+    # ------------------------------------------------------------------ points in
+    def extend(self, c: Chunk) -> None:
+        """Append the next points. They are judged when `blocks` is iterated."""
+        keep = max(0, min(self._done, self.count) - self.retain - self._base)
+        self._step = np.concatenate([self._step[keep:], c.step])
+        self._time = np.concatenate([self._time[keep:], c.time])
+        self._value = np.concatenate([self._value[keep:], c.value])
+        self._row = np.concatenate([self._row[keep:], c.row])
+        self._base += keep
+        self.count += len(c)
+        if len(self.first) < 16:
+            self.first = np.concatenate([self.first, c.value[: 16 - len(self.first)]])
+        self.history.extend(c.step, c.value)
+
+    def inherit(self, older: Series, resume_step: int) -> None:
+        """Start from the baseline that the attempt before had below the step where this one resumes."""
+        ring = older.tail(RING)
+        kept = self.judged_of(ring.value[ring.step < resume_step])
+        kept = kept[np.isfinite(kept)][-WINDOW:]
+        if len(kept) >= 2 * MIN_POINTS:
+            self._window.extend(kept.tolist())
+            self.baseline = self._fit(0)
+
+    def judged_of(self, value: FloatArray) -> FloatArray:
+        """Return the values in judged units: rising is bad, NaN where they can't be judged."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            y = np.log(value) if self.log else value * (self.direction or 1)
+        return np.where(np.isfinite(y), y, np.nan)
+
+    # ------------------------------------------------------------------ looking back
+    def tail(self, n: int) -> View:
+        """Return the last `n` points (fewer if there are fewer)."""
+        return self._view(self.count - n, self.count)
+
+    def before(self, index: int, n: int) -> View:
+        """Return the `n` points before `index`."""
+        return self._view(index - n, index)
+
+    def asof_row(self, row: int, n: int) -> View:
+        """Return the last `n` points in records up to and including `row` of the same source."""
+        end = self._base + int(np.searchsorted(self._row, row, "right"))
+        return self._view(end - n, end)
+
+    def asof(self, step: int, time: float, n: int) -> View:
+        """Return the last `n` points at or before a moment of another source: by wall time, else by step."""
+        if np.isfinite(time) and len(self._time) and np.isfinite(self._time[-1]):
+            end = self._base + int(np.searchsorted(self._time, time, "right"))
+        else:
+            end = self._base + int(np.searchsorted(self._step, step, "right"))
+        return self._view(end - n, end)
+
+    def _view(self, start: int, stop: int) -> View:
+        start = max(start, self._base)
+        s = slice(start - self._base, max(stop - self._base, start - self._base))
+        return View(start, self._step[s], self._time[s], self._value[s], self._row[s])
+
+    @property
+    def interval(self) -> int:
+        """Steps from one report to the next: the median over the ring, at least 1."""
+        return 1 if len(self._step) < 2 else max(1, int(np.median(np.diff(self._step[-65:]))))
+
+    def interval_at(self, index: int) -> int:
+        """Return the steps between reports as known at `index`: the median over the 64 before."""
+        steps = self.before(index + 1, 65).step
+        return 1 if len(steps) < 2 else max(1, int(np.median(np.diff(steps))))
+
+    @property
+    def last_step(self) -> int:
+        """Step of the last point."""
+        return int(self._step[-1])
+
+    @property
+    def last_time(self) -> float:
+        """Wall time of the last point, NaN where not logged."""
+        return float(self._time[-1])
+
+    @property
+    def last_value(self) -> float:
+        """Value of the last point."""
+        return float(self._value[-1])
+
+    # ------------------------------------------------------------------ judging
+    def blocks(self) -> Iterator[Block]:
+        """Yield the points not judged yet, a block (or the part of one that is there) at a time."""
+        while self._done < self.count:
+            start = self._done
+            end = block_end(start)
+            stop = min(end, self.count)
+            view = self._view(start, stop)
+            y = self.judged_of(view.value)
+            yield Block(self, start, view.step, view.time, view.value, view.row, y, self._over(y), self.baseline)
+            self._done = stop
+            if stop == end:
+                self._admit(end)
+
+    def _over(self, y: FloatArray) -> BoolArray:
+        b = self.baseline
+        return np.zeros(len(y), np.bool_) if b is None else y - b.level > b.threshold
+
+    def _admit(self, end: int) -> None:
+        """At a block's end, let its good points into the window and fit the next baseline."""
+        start = self._block_start(end)
+        y = self.judged_of(self._view(start, end).value)
+        over = self._over(y)
+        self._remember_outliers(start, y)
+        finite = np.isfinite(y)
+        if not (over & finite).any():
+            if finite.any():
+                self._window.extend(y[finite].tolist())
+                self._clean_in_a_row += int(finite.sum())
+                if self._clean_in_a_row >= 16:
+                    self._flags_in_a_row = 0
+                    self._flagged.clear()
+        else:
+            for value, flag, ok in zip(y.tolist(), over.tolist(), finite.tolist(), strict=True):
+                if ok:
+                    self._admit_one(value, flag)
+        self.baseline = self._fit(end)
+
+    def _block_start(self, end: int) -> int:
+        last = end - 1
+        if last < 64:
+            return last
+        size = 4 if last < 256 else 16 if last < 1024 else 64 if last < 16384 else 256
+        return last - last % size
+
+    def _admit_one(self, value: float, flagged: bool) -> None:
+        if not flagged:
+            self._window.append(value)
+            self._clean_in_a_row += 1
+            if self._clean_in_a_row >= 16:
+                self._flags_in_a_row = 0
+                self._flagged.clear()
+            return
+        self._clean_in_a_row = 0
+        self._flags_in_a_row += 1
+        self._flagged.append(value)
+        if self._flags_in_a_row >= READMIT:  # a lasting shift: this is the new normal
+            self._window.clear()
+            self._window.extend(list(self._flagged)[-64:])
+            self._flags_in_a_row = 0
+            self._flagged.clear()
+
+    def _remember_outliers(self, start: int, y: FloatArray) -> None:
+        b = self.baseline
+        if b is None:
+            return
+        for i in np.flatnonzero(y - b.level > OUTLIER_SIGMAS * b.scale).tolist():
+            self._outliers.append((start + i, float(y[i] - b.level)))
+
+    def _outlier_excess(self, now: int) -> float:
+        """Return the largest isolated outlier of the last 384 points, 0 if there were fewer than two."""
+        index = {i for i, _ in self._outliers}
+        isolated = [
+            excess
+            for i, excess in self._outliers
+            if i >= now - OUTLIER_MEMORY and i < now - 1 and i - 1 not in index and i + 1 not in index
+        ]
+        return max(isolated) if len(isolated) >= 2 else 0.0
+
+    def _fit(self, now: int) -> Baseline | None:
+        n = len(self._window)
+        if n < MIN_POINTS:
+            return None
+        w = np.fromiter(self._window, np.float64, n)
+        half = n // 2
+        a, b = float(np.median(w[:half])), float(np.median(w[half:]))
+        slope = (b - a) / (n / 2)
+        level = b + max(0.0, slope) * n / 4
+        residual = w - (b + slope * (np.arange(n) - (half + (n - half - 1) / 2)))
+        mad = 1.4826 * float(np.median(np.abs(residual - np.median(residual))))
+        floor = LOG_FLOOR if self.log else RELATIVE_FLOOR * abs(level)
+        scale = max(mad, float(np.quantile(residual, 0.9)) / 1.2816, 1e-12)
+        sigmas = SIGMAS if n >= 12 else SIGMAS_SHORT
+        threshold = max(
+            sigmas * max(scale, floor / 2),
+            3.0 * float(np.quantile(residual, 0.95)),
+            floor,
+            OUTLIER_MARGIN * self._outlier_excess(now),
+        )
+        return Baseline(level, b, slope, scale, threshold, n)
