@@ -12,13 +12,13 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from trainmon.monitor import IncidentEvent, Monitor
-    from trainmon.replay import replay
+    from trainmon.replaying import replay
     from trainmon_rules.report import Report
 
 __all__ = ["IncidentEvent", "Monitor", "Report", "__version__", "replay"]
 
 _HOME = {
-    "replay": "trainmon.replay",
+    "replay": "trainmon.replaying",
     "Monitor": "trainmon.monitor",
     "IncidentEvent": "trainmon.monitor",
     "Report": "trainmon_rules.report",

@@ -53,7 +53,7 @@ def replay(paths: tuple[str, ...], fmt: str, output: str | None, fail_on: str | 
 
     PATH is a file, a directory, or - for standard input.
     """
-    from trainmon.replay import replay as run  # noqa: PLC0415
+    from trainmon.replaying import replay as run  # noqa: PLC0415
 
     report = run(*paths)
     _write(report, fmt, output)
