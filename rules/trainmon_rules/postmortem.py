@@ -105,7 +105,7 @@ def report_incident(incident: Incident, run: Run, knowledge: Knowledge) -> Incid
         evidence={k: _six(v) for k, v in lead.evidence.items()},
         superseded=_superseded(incident, run.attempts),
         precursors=tuple(_precursor(f, lead) for f in incident.precursors),
-        also=tuple(dict.fromkeys(f.summary for f in incident.findings if f.symptom != lead.symptom)),
+        others=_others(incident),
         causes=d.causes,
         ruled_out=d.ruled_out,
         routes=d.routes,
@@ -135,6 +135,15 @@ def _precursor(f: Finding, lead: Finding) -> Precursor:
         lead_steps // max(1, lead.interval),
         f.summary,
     )
+
+
+def _others(incident: Incident) -> tuple[tuple[str, str], ...]:
+    """The incident's other symptoms with their worst severity, in the order of detection."""
+    worst: dict[str, Severity] = {}
+    for f in incident.findings:
+        if f.symptom != incident.symptom:
+            worst[f.symptom] = max(f.severity, worst.get(f.symptom, f.severity))
+    return tuple((symptom, str(severity)) for symptom, severity in worst.items())
 
 
 def _superseded(incident: Incident, attempts: Sequence[Attempt]) -> bool:

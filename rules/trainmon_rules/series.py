@@ -112,6 +112,10 @@ class View:
         """The finite values."""
         return self.value[np.isfinite(self.value)]
 
+    def finite_where(self, mask: BoolArray) -> FloatArray:
+        """The finite values among those picked by a mask of the view's length."""
+        return self.value[mask & np.isfinite(self.value)]
+
 
 EMPTY = View(0, np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0, np.int64))
 
