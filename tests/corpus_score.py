@@ -140,7 +140,8 @@ def main(argv: list[str]) -> int:
         marks = marks if r.counted else marks.lower()
         found = ",".join(f"{s}:{v[0]}" for s, v in sorted(r.found.items()))
         print(
-            f"{marks:3} {r.points:7} {r.verdict[:8]:8} need={r.required:32.32} found={found}  {r.path[-60:]} {r.errors[:1]}"
+            f"{marks:3} {r.points:7} {r.verdict[:8]:8} need={r.required:32.32} found={found}  "
+            f"{r.path[-60:]} {r.errors[:1]}"
         )
     result = judge(rows)
     print(

@@ -10,7 +10,7 @@ sources are read never matters.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,8 +81,6 @@ class Run:
     attempts: list[Attempt] = field(default_factory=lambda: [Attempt(0)])
     facts: dict[str, Any] = field(default_factory=dict)
     findings: dict[tuple[str, str, str, int, int], Finding] = field(default_factory=dict)
-    roles: dict[str, list[str]] = field(default_factory=dict)
-    unmapped: list[str] = field(default_factory=list)
     points: int = 0
     dropped_tags: int = 0
     dropped_findings: int = 0
@@ -90,6 +88,15 @@ class Run:
     first_step: int | None = None
     last_step: int | None = None
     sources: list[str] = field(default_factory=list)
+
+    def tags_by_role(self, order: Sequence[str]) -> dict[str, list[str]]:
+        """Return the tags of each role ("" for the unmapped), by source in the given order, then as they appeared."""
+        place = {source: i for i, source in enumerate(order)}
+        out: dict[str, dict[str, None]] = {}
+        for attempt in self.attempts:
+            for (_source, _), t in sorted(attempt.tracked.items(), key=lambda item: place[item[0][0]]):
+                out.setdefault(t.series.role, {})[t.series.tag] = None
+        return {role: list(tags) for role, tags in sorted(out.items())}
 
     @property
     def incidents(self) -> list[Incident]:
@@ -248,9 +255,6 @@ class Session:
     def _track(self, src: Source, run: Run, attempt: Attempt, c: Chunk) -> Tracked:
         role = src.roles[c.tag]
         tag = src.prefix + c.tag
-        listed = run.roles.setdefault(role, []) if role else run.unmapped
-        if tag not in listed:
-            listed.append(tag)
         meaning = self.settings.roles.roles.get(role)
         series = Series(
             tag,
