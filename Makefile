@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-SAMPLE ?= tests/data/samples/nan-after-spike.jsonl
+SAMPLE ?= tests/data/samples/nan-after-explosion.jsonl
 
 .PHONY: demo test test-quick lint format bench-start samples corpus clean help
 
