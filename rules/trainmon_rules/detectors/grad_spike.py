@@ -69,8 +69,10 @@ class GradSpike(Excursion):
         return len(lr) >= 2 and bool(lr[-1] > lr[0] * 1.001)
 
     def grown(self, block: Block, at: int, episode: Episode) -> Finding | None:
-        """A warning once it lasts while the loss is no better than before the onset."""
+        """A warning once it lasts while the loss is no better than before the onset; a much higher peak is said."""
         e = episode
+        if e.peak.value > 4 * float(e.finding.evidence["peak"]):
+            return e.finding.changed(last_step=e.last_step, **self.describe(e))
         if e.finding.severity >= self.rule.severity or e.reports < self.params.lasting:
             return None
         if e.reports % 8 or self._loss_is_better(block, at, e):

@@ -16,7 +16,7 @@ only where reports are sparse, from twice the threshold on, and then as info. A 
 Fixes: lower the peak learning rate, clip the gradient norm, lengthen the warm-up; skip the batches around the
 onset and resume from a checkpoint before it.
 
-Source: OLMo-core's 128-report window with 6 standard deviations; robust, with flagged reports left out of the
+Source: OLMo-core's rolling window with 6 standard deviations; made robust, with flagged reports left out of the
 baseline (Lightning Fabric, metaseq) and persistence (KillLossSpike, Marin).
 """
 
