@@ -75,7 +75,7 @@ class Divergence(Detector):
 
     # ------------------------------------------------------------------ few reports
     def _short(self, block: Block, at: int, end: int) -> Finding | None:
-        """Fewer than twelve reports: only a doubling of everything seen so far counts, twice among three."""
+        """Fewer than twelve reports: only a doubling of a steady level counts, twice among three, and as a warning."""
         y = self.series.judged_of(self.series.before(end, end).value)
         y = y[np.isfinite(y)]
         signature = self._saturated(block, at)
@@ -86,14 +86,15 @@ class Divergence(Detector):
                 block, at, signature, {"value": float(block.value[at])}, severity=Severity.CRITICAL
             )
             return self.open
-        before, last = y[:-2], y[-2:]
-        if len(before) < 2 or before.min() <= 0:
+        before, last = y[:-3], y[-3:]
+        if len(before) < 3 or before.min() <= 0:
             return None
         level, spread = float(np.median(before)), float(before.max() - before.min())
-        if not bool((last > max(2 * level, float(before.max()) + spread)).all()):
+        over = last > max(2 * level, float(before.max()) + 3 * spread)
+        if over.sum() < 2 or not over[-1]:
             return None
-        self.best, self.best_step = level, int(self.series.before(end - 2, 1).step[-1])
-        return self._open(block, at, end, float(last.max()), level, 0.0)
+        self.best, self.best_step = level, int(self.series.before(end - 3, 1).step[-1])
+        return self._open(block, at, end, float(last.max()), level, math.inf)
 
     def _saturated(self, block: Block, at: int) -> str | None:
         """87.3365 is −log of the smallest float: softmax has put nothing on the right class (Caffe)."""
@@ -200,7 +201,8 @@ class Divergence(Detector):
 
     def _words(self, now: float, best: float, progress: float) -> dict[str, Any]:
         verb = "fell" if now < best else "rose"
-        lost = f"; {100 * abs(now - best) / progress:.0f} % of its progress is lost" if progress > 0 else ""
+        known = 0 < progress < math.inf
+        lost = f"; {100 * abs(now - best) / progress:.0f} % of its progress is lost" if known else ""
         return {
             "summary": f"{self.series.tag} {verb} from {best:.4g} (step {self.best_step}) to {now:.4g} "
             f"and has not come back{lost}",
@@ -209,6 +211,6 @@ class Divergence(Detector):
                 "best level at step": self.best_step,
                 "level now": now,
                 "change": now - best,
-                "progress before": progress,
+                **({"progress before": progress} if known else {}),
             },
         }
