@@ -18,6 +18,7 @@ import numpy as np
 
 from trainmon_rules.attempts import Segment, Splitter
 from trainmon_rules.detectors import DETECTORS, Detector, Rule
+from trainmon_rules.detectors.hold import Held
 from trainmon_rules.findings import Finding, State
 from trainmon_rules.incidents import Incident, group
 from trainmon_rules.points import Batch, Boundary, Chunk, Finish, Params, Problem
@@ -279,7 +280,10 @@ class Session:
                 cls = DETECTORS[rule.detector]
                 names = tuple(self.sources) if cls.across else (src.name,)
                 peer = _Peer(attempt, names)
-                (waiting if cls.across else solo).append(cls(rule, series, peer, run.facts))
+                detector: Detector = cls(rule, series, peer, run.facts)
+                if rule.hold:
+                    detector = Held(detector)
+                (waiting if cls.across else solo).append(detector)
         return Tracked(series, solo, waiting)
 
     # ------------------------------------------------------------------ judging
@@ -297,9 +301,9 @@ class Session:
             for t in attempt.tracked.values():
                 while t.queue and (ready := self._ready(t.queue[0], t.series.source)):
                     block = t.queue.pop(0)
-                    head, rest = (block, None) if ready == len(block) else _cut(block, ready)
-                    if rest is not None:
-                        t.queue.insert(0, rest)
+                    head = block.cut(0, ready)
+                    if ready < len(block):
+                        t.queue.insert(0, block.cut(ready, len(block)))
                     for d in t.waiting:
                         for found in d.update(head):
                             changed = True
@@ -345,30 +349,3 @@ class _Peer:
                 if len(view):
                     return view
         return EMPTY
-
-
-def _cut(b: Block, n: int) -> tuple[Block, Block]:
-    """Split a block after its first `n` points."""
-    head = Block(
-        b.series,
-        b.start,
-        b.step[:n],
-        b.time[:n],
-        b.value[:n],
-        b.row[:n],
-        b.judged[:n],
-        b.over[:n],
-        b.baseline,
-    )
-    rest = Block(
-        b.series,
-        b.start + n,
-        b.step[n:],
-        b.time[n:],
-        b.value[n:],
-        b.row[n:],
-        b.judged[n:],
-        b.over[n:],
-        b.baseline,
-    )
-    return head, rest

@@ -93,6 +93,21 @@ class Block:
     def __len__(self) -> int:
         return len(self.value)
 
+    def cut(self, start: int, stop: int) -> Block:
+        """Return the points `start` to `stop` (exclusive) as a block of views."""
+        s = slice(start, stop)
+        return Block(
+            self.series,
+            self.start + start,
+            self.step[s],
+            self.time[s],
+            self.value[s],
+            self.row[s],
+            self.judged[s],
+            self.over[s],
+            self.baseline,
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
