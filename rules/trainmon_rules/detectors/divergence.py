@@ -33,6 +33,7 @@ import numpy as np
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import FloatArray
+from trainmon_rules.robust import mad_sigma, median, quantile
 from trainmon_rules.series import Block, Series, block_end
 
 
@@ -112,7 +113,7 @@ class Divergence(Detector):
         if good[-m:].sum() < max(3, m // 2):
             return None
         self._remember(y, ring.step, m, end)
-        now = float(np.nanmedian(y[-m:]))
+        now = median(y[-m:][good[-m:]])
         if not math.isfinite(self.best):
             return None
         past = y[:-m][good[:-m]][-100:]
@@ -134,8 +135,9 @@ class Divergence(Detector):
             first = first[np.isfinite(first)]
             self.start = float(np.median(first)) if len(first) else math.nan
         tail = y[-3 * m :]
-        if np.isfinite(tail).sum() >= 2 * m and self.open is None:
-            self.medians.append((end, int(step[-1]), float(np.nanmedian(tail))))
+        tail = tail[np.isfinite(tail)]
+        if len(tail) >= 2 * m and self.open is None:
+            self.medians.append((end, int(step[-1]), median(tail)))
         while self.medians and self.medians[0][0] <= end - m:
             _, when, level = self.medians.popleft()
             if level < self.best:
@@ -148,14 +150,14 @@ class Divergence(Detector):
         """
         if len(past) < m:
             return math.inf if len(past) < 5 else 2.0 * float(np.std(past))
-        centre = float(np.median(past))
+        centre = median(past)
         spread = max(
-            1.4826 * float(np.median(np.abs(past - centre))),
-            (float(np.quantile(past, 0.9)) - centre) / 1.28,
+            mad_sigma(past),
+            (quantile(past, 0.9) - centre) / 1.2816,
         )
         blocks = len(past) // m
         medians = np.median(past[len(past) - blocks * m :].reshape(blocks, m), axis=1)
-        jumps = 1.05 * float(np.median(np.abs(np.diff(medians)))) if blocks > 2 else 0.0
+        jumps = 1.05 * median(np.abs(np.diff(medians))) if blocks > 2 else 0.0
         return max(1.25 * spread / math.sqrt(m), jumps)
 
     # ------------------------------------------------------------------ its life
