@@ -96,11 +96,22 @@ class Excursion(Detector):
         index = block.start + i
         self.hits.append(Hit(index, int(block.step[i]), float(block.time[i]), float(block.value[i]), excess))
         near = [h for h in self.hits if h.index > index - AMONG]
+        near = [self._dated_back(near[0], b), *near[1:]] if len(near) > 1 else near
         found = self.opens(block, i, b, near)
         if found is not None:
             peak = max(near, key=lambda h: h.excess)
             self.episode = Episode(b, near[0], peak, found, index - near[0].index + 1, 0, int(block.step[i]))
             yield found
+
+    def _dated_back(self, first: Hit, b: Baseline) -> Hit:
+        """The excursion began with the first of the consecutive reports above half the threshold."""
+        ring = self.series.before(first.index, 16)
+        y = self.series.judged_of(ring.value)
+        calm = np.flatnonzero(~(y - b.level > WEAK * b.threshold))
+        i = int(calm[-1]) + 1 if len(calm) else 0
+        if i == len(y):
+            return first
+        return Hit(ring.start + i, int(ring.step[i]), float(ring.time[i]), first.value, first.excess)
 
     def _follow(self, block: Block, i: int, y: float) -> Iterator[Finding]:
         e = self.episode
