@@ -21,6 +21,7 @@ from trainmon_rules.series import Baseline, Block, Series
 
 HITS, AMONG = 2, 3  # two of the last three reports
 CALM = 5  # reports in a row that end an excursion
+LASTING = 150  # reports after which it is the new level and no excursion any more
 WEAK = 0.5  # of the threshold: the second hit while the baseline is short
 
 
@@ -130,14 +131,18 @@ class Excursion(Detector):
             if changed is not None:
                 e.finding = changed
                 yield changed
+            if e.reports >= LASTING:
+                yield self._close(e, step, f"not back after {LASTING} reports; taken as the new level")
             return
         e.calm += 1
         if e.calm >= CALM:
             e.reports -= CALM
-            self.episode = None
-            self.hits.clear()
-            final = e.finding.changed(last_step=e.last_step, **self.describe(e))
-            yield resolved(final, step, self.back(e))
+            yield self._close(e, step, self.back(e))
+
+    def _close(self, e: Episode, step: int, how: str) -> Finding:
+        self.episode = None
+        self.hits.clear()
+        return resolved(e.finding.changed(last_step=e.last_step, **self.describe(e)), step, how)
 
     def describe(self, e: Episode) -> dict[str, Any]:
         """Return summary and evidence as of now."""
