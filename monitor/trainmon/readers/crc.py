@@ -27,12 +27,12 @@ def masked(data: bytes) -> int:
 @cache
 def short_length_checks() -> npt.NDArray[np.uint32]:
     """Return the masked CRC-32C of the eight bytes of every length below 65,536; uint32, shape (65536,)."""
-    table = np.arange(256, dtype=np.uint32)
+    table: npt.NDArray[np.uint32] = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         table = (table >> np.uint32(1)) ^ (table & np.uint32(1)) * np.uint32(0x82F63B78)
     length = np.arange(SHORT, dtype=np.uint32)
     crc = np.full(SHORT, BITS, np.uint32)
     for byte in (length & np.uint32(255), length >> np.uint32(8), *[np.uint32(0)] * 6):
-        crc = table[(crc ^ byte) & np.uint32(255)] ^ (crc >> np.uint32(8))
+        crc = np.bitwise_xor(table[(crc ^ byte) & np.uint32(255)], crc >> np.uint32(8))
     crc = ~crc
     return (crc >> np.uint32(15) | crc << np.uint32(17)) + np.uint32(DELTA)

@@ -85,6 +85,9 @@ def from_hparams(content: bytes) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name, value in sorted(data.session_start_info.hparams.items()):
         kind = value.WhichOneof("kind")
-        if kind in ("number_value", "string_value", "bool_value"):
+        if kind == "number_value":  # always a double; 256 was meant where it says 256.0
+            number = value.number_value
+            out[name] = int(number) if number.is_integer() and abs(number) < 1 << 53 else number
+        elif kind in ("string_value", "bool_value"):
             out[name] = getattr(value, kind)
     return out

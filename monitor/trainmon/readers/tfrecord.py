@@ -72,6 +72,10 @@ class RecordCutter:
     def finish(self) -> Iterator[tuple[int, bytes]]:
         """Give up waiting, yield what can still be read, and count a cut tail: the source has ended."""
         yield from self._read(patient=False, last=True)
+        if self._lost is not None:  # fewer bytes are left than a header has
+            self._found(self._size)
+            self.offset += self._size
+            self._size = 0
         if self._size or self._passing:
             self.skipped["cut tail"] += 1
         self._pieces, self._size, self._passing = [], 0, 0
@@ -180,10 +184,15 @@ class RecordCutter:
         if need and not last:
             return self._wait(here, need)
         go_on = here if here >= 0 else len(data)
-        start, why = self._lost or (0, "")
-        self._lost = None
-        self._report(start - self.offset, f"{why} from {start} to {self.offset + go_on}; nothing in it was read")
+        self._found(go_on)
         return self._wait(go_on, need or HEADER)
+
+    def _found(self, at: int) -> None:
+        """End the stretch that is being searched at `at`."""
+        if self._lost is not None:
+            start, why = self._lost
+            self._lost = None
+            self._report(start - self.offset, f"{why} from {start} to {self.offset + at}; nothing in it was read")
 
     def _cut(self, data: bytes, at: int, length: int) -> int:
         here, need = find_record(data, at + 1, len(data), last=True)
