@@ -32,7 +32,8 @@ def short_length_checks() -> npt.NDArray[np.uint32]:
         table = (table >> np.uint32(1)) ^ (table & np.uint32(1)) * np.uint32(0x82F63B78)
     length = np.arange(SHORT, dtype=np.uint32)
     crc = np.full(SHORT, BITS, np.uint32)
-    for byte in (length & np.uint32(255), length >> np.uint32(8), *[np.uint32(0)] * 6):
-        crc = np.bitwise_xor(table[(crc ^ byte) & np.uint32(255)], crc >> np.uint32(8))
+    for shift in range(0, 64, 8):  # the upper six of the eight bytes are zero
+        byte = length >> np.uint32(shift) if shift < 16 else np.zeros_like(length)
+        crc = table[(crc ^ byte) & np.uint32(255)] ^ (crc >> np.uint32(8))
     crc = ~crc
     return (crc >> np.uint32(15) | crc << np.uint32(17)) + np.uint32(DELTA)

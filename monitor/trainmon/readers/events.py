@@ -7,7 +7,6 @@ different things on it (iterations, samples), so nothing here compares steps of 
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -52,6 +51,7 @@ class Columns:
         order = np.argsort(tag, kind="stable")
         step, row = np.array(self.step, np.int64)[order], np.array(self.row, np.int64)[order]
         time, value = np.array(self.time, np.float64)[order], np.array(self.value, np.float64)[order]
+        time[time == 0] = np.nan  # a time that is missing reads as zero
         stops = np.cumsum(np.bincount(tag)).tolist()
         cuts = [slice(a, b) for a, b in zip([0, *stops], stops, strict=False)]
         return [Chunk(t, step[c], time[c], value[c], row[c]) for t, c in zip(self.numbers, cuts, strict=True)]
@@ -140,7 +140,7 @@ class EventReader:
             return
         if event.kind not in ("", "summary", "session log", "file version"):
             self._counts[event.kind] += 1
-        time = math.nan if event.wall_time is None else float(unpack_time(record, event.wall_time[0])[0])
+        time = 0.0 if event.wall_time is None else float(unpack_time(record, event.wall_time[0])[0])
         for tag, value in points:
             columns.tag.append(columns.numbers.setdefault(tag, len(columns.numbers)))
             columns.step.append(event.step)

@@ -246,7 +246,7 @@ def test_patience_with_a_hole_ends_when_much_stands_behind_it():
 @given(st.binary(max_size=300), st.integers(0, len(FILE)))
 def test_junk_never_raises_and_never_becomes_a_record(junk, at):
     _, out = cut([FILE[:at] + junk + FILE[at:]])
-    assert set(p for _, p in out) <= set(PAYLOADS)
+    assert {p for _, p in out} <= set(PAYLOADS)
     assert [p for _, p in out][-1:] == PAYLOADS[-1:] or at > STARTS[-2]
 
 

@@ -3,6 +3,7 @@
 import math
 import pickle
 import struct
+from itertools import pairwise
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -12,6 +13,8 @@ from tensorboard.util import tensor_util
 
 from trainmon.readers.crc import masked
 from trainmon_rules.points import Params
+
+NOT_SCALARS = ("audio", "histograms", "images", "mesh", "pr_curves")
 
 
 def frame(payload, length=None):
@@ -46,17 +49,20 @@ def oracle(data):
 
 def oracle_event(payload, row=0):
     event = Event.FromString(payload)
+    time = event.wall_time or math.nan  # zero and missing are the same
     for value in event.summary.value:
         plugin = value.metadata.plugin_data.plugin_name
+        if plugin == "hparams":
+            continue
         if value.WhichOneof("value") == "simple_value":
             if value.tag == "hp_metric" and value.simple_value == -1:
                 continue
-            yield value.tag, event.step, event.wall_time, value.simple_value, row
-        elif value.WhichOneof("value") == "tensor" and plugin in ("", "scalars"):
+            yield value.tag, event.step, time, value.simple_value, row
+        elif value.WhichOneof("value") == "tensor" and plugin not in NOT_SCALARS:
             shape = [d.size for d in value.tensor.tensor_shape.dim]
             if shape in ([], [1]) and value.tensor.dtype != DataType.DT_STRING:
                 number = tensor_util.make_ndarray(value.tensor).item()
-                yield value.tag, event.step, event.wall_time, float(number), row
+                yield value.tag, event.step, time, float(number), row
 
 
 def decodes(payload):
@@ -107,7 +113,7 @@ def problems_of(batches):
 def pieces(data, cuts):
     """`data` cut at the given places."""
     edges = [0, *sorted({min(c, len(data)) for c in cuts}), len(data)]
-    return [data[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [data[a:b] for a, b in pairwise(edges)]
 
 
 def read(reader, parts, pickled=False):
