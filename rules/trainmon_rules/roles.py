@@ -4,82 +4,22 @@ A tag's role is judged once, when it first appears, from the keys its source has
 first the user's config, then the framework recognised by its fingerprint of keys, then general patterns with the
 part of the data taken from the tag, else from the directory; else the tag is unmapped ("").
 
-The knowledge lies in `data/roles.yaml`; this file only says in which order it is asked.
+The knowledge lies in `data/roles.yaml`, which `rolefile` reads; this file says in which order it is asked.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cache
 from typing import Any
 
 from trainmon_rules.errors import BadConfig
-from trainmon_rules.tags import MAX_TAG, Patterns, SplitWords, listed, plain
-from trainmon_rules.yamlfile import load_packaged
+from trainmon_rules.rolefile import Meaning, Role, table
+from trainmon_rules.tags import MAX_TAG, plain
 
-@dataclass(frozen=True, slots=True)
-class Role:
-    """What a tag can mean.
-
-    `direction` is +1 where rising is bad, −1 where falling is bad, 0 where neither is; `log` roles are judged by
-    their logarithm; `unit` is "" where frameworks differ.
-    """
-
-    name: str
-    direction: int
-    log: bool
-    about: str
-    unit: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Meaning:
-    """The role of a name: by itself, on training data, on validation data, and beside a total."""
-
-    role: str
-    train: str
-    val: str
-    beside: str = ""
-    val_beside: str = ""
-    split_matters: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Framework:
-    """Keys (or names of hyper-parameters) that give a framework away."""
-
-    name: str
-    any: tuple[str, ...] = ()
-    all: tuple[str, ...] = ()
-    none: tuple[str, ...] = ()
-    facts: frozenset[str] = frozenset()
-
-    def fits(self, keys: Collection[str], facts: Collection[str]) -> bool:
-        """Whether the keys shown so far (and the hyper-parameters) are this framework's."""
-        if any(_shown(k, keys) for k in self.none) or not all(_shown(k, keys) for k in self.all):
-            return False
-        if any(_shown(k, keys) for k in self.any) or (self.all and not self.any):
-            return True
-        return bool(self.facts) and any(f.replace(".", "/").rpartition("/")[2] in self.facts for f in facts)
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """The shipped file, read."""
-
-    roles: dict[str, Role]
-    splits: SplitWords
-    totals: dict[str, tuple[str, ...]]
-    axes: Patterns[str]
-    frameworks: tuple[Framework, ...]
-    claims: Patterns[tuple[tuple[Framework, str], ...]]
-    ignore: Patterns[bool]
-    paths: Patterns[Meaning]
-    names: Patterns[Meaning]
-    fallback: Patterns[Meaning]
+__all__ = ["Role", "RoleTable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +35,7 @@ class RoleTable:
         A tag may be given with its sub-directory or without, and with the wildcards `*` and `?`; the role "" takes
         a tag's role away. BadConfig for an unknown role.
         """
-        roles = _table().roles
+        roles = table().roles
         for tag, role in (overrides or {}).items():
             if role and role not in roles:
                 close = difflib.get_close_matches(role, roles, 1)
@@ -109,7 +49,7 @@ class RoleTable:
     @property
     def roles(self) -> Mapping[str, Role]:
         """All roles by name."""
-        return _table().roles
+        return table().roles
 
     def assign(self, tag: str, keys: Collection[str], prefix: str = "", facts: Collection[str] = ()) -> str:
         """Return the role of `tag`, "" if none is known.
@@ -136,12 +76,12 @@ class RoleTable:
 
     def frameworks(self, keys: Collection[str], facts: Collection[str] = ()) -> list[str]:
         """Return the names of the frameworks whose fingerprint the keys show."""
-        return [f.name for f in _table().frameworks if f.fits(keys, facts)]
+        return [f.name for f in table().frameworks if f.fits(keys, facts)]
 
     def axis(self, tag: str) -> str:
         """Return the x-axis that a tag is known to live on ("samples", "timesteps", "episodes"), "" for steps."""
         path = plain(tag[:MAX_TAG])
-        return _table().axes.exact_end(path) or _table().axes.loose(path) or ""
+        return table().axes.exact_end(path) or table().axes.loose_end(path) or ""
 
     def _override(self, tag: str, prefix: str) -> str | None:
         for name in (prefix + tag, tag):
@@ -153,7 +93,7 @@ class RoleTable:
         return None
 
     def _claimed(self, path: str, keys: Collection[str], facts: Collection[str]) -> str | None:
-        claims = _table().claims
+        claims = table().claims
         short = path.removeprefix("train/")
         for found in (claims.exact(path), claims.exact(short), claims.loose(path), claims.loose(short)):
             for framework, role in found or ():
@@ -164,26 +104,31 @@ class RoleTable:
 
 # ---------------------------------------------------------------------- general patterns
 def _general(tag: str, path: str, keys: Collection[str], prefix: str) -> str:
-    table = _table()
-    split, rest = table.splits.cut(path)
-    split = split or table.splits.cut(plain(prefix))[0]
+    known = table()
+    split, rest = known.splits.cut(path)
+    split = split or known.splits.cut(plain(prefix[-MAX_TAG:]))[0]
     name = path.rpartition("/")[2]
-    meaning = table.paths.exact_end(path) or table.paths.exact_end(rest)
-    if meaning is None and (table.ignore.exact(name) or table.ignore.loose(path) or table.ignore.loose(name)):
+    ways = dict.fromkeys((path, rest))  # with the words of the split, then without
+    meaning = _first(known.paths.exact_end, ways)
+    if meaning is None and (known.ignore.exact(name) or known.ignore.loose_end(path)):
         return ""
-    meaning = meaning or table.names.exact(name) or table.paths.loose(path) or table.paths.loose(rest)
+    meaning = meaning or known.names.exact(name) or _first(known.paths.loose_end, ways)
     if meaning is None:
         whole = rest.rpartition("/")[2]
         short = _without_marks(whole)
-        meaning = _by_name(short) or _by_name(whole)
-        meaning = meaning or table.fallback.loose(path) or table.fallback.loose(rest) or table.fallback.loose(short)
+        meaning = _first(_by_name, dict.fromkeys((short, whole)))
+        meaning = meaning or _first(known.fallback.loose_end, dict.fromkeys((path, rest, short)))
         if meaning is not None and _is_twin(tag, name, split, keys):
             return "twin"
     return "" if meaning is None else _choose(meaning, split, tag, keys)
 
 
+def _first(find: Callable[[str], Meaning | None], texts: Iterable[str]) -> Meaning | None:
+    return next((found for text in texts if (found := find(text)) is not None), None)
+
+
 def _by_name(name: str) -> Meaning | None:
-    names = _table().names
+    names = table().names
     found = names.exact(name) or names.loose(name)
     if found is None and (bare := name.rstrip("0123456789").rstrip("_")) != name:  # TF1 calls a second one NAME_1
         found = names.exact(bare) or names.loose(bare)
@@ -199,8 +144,10 @@ def _is_twin(tag: str, name: str, split: str, keys: Collection[str]) -> bool:
     if tag.endswith("_epoch"):
         return tag.removesuffix("_epoch") + "_step" in keys
     if name.startswith("epoch_"):
-        return tag.replace("epoch_", "batch_", 1) in keys
-    return name == "train_loss" and tag[: -len(name)] + "loss" in keys
+        finer = tag.replace("epoch_", "batch_", 1)
+        return finer != tag and finer in keys
+    plainer = name.removeprefix("train_")
+    return name in table().summaries and tag[: -len(name)] + plainer in keys
 
 
 def _without_marks(name: str) -> str:
@@ -211,7 +158,7 @@ def _without_marks(name: str) -> str:
 
 
 def _choose(meaning: Meaning, split: str, tag: str, keys: Collection[str]) -> str:
-    totals = _table().totals
+    totals = table().totals
     if split == "val":
         if meaning.val_beside and any(t in keys and t != tag for t in totals["val"]):
             return meaning.val_beside
@@ -221,67 +168,3 @@ def _choose(meaning: Meaning, split: str, tag: str, keys: Collection[str]) -> st
     if split == "train" or (meaning.split_matters and "val_" + tag in keys):
         return meaning.train
     return meaning.role
-
-
-def _shown(key: str, keys: Collection[str]) -> bool:
-    return key in keys or "train/" + key in keys
-
-
-# ---------------------------------------------------------------------- reading the file
-@cache
-def _table() -> _Table:
-    data: Any = load_packaged("roles.yaml")
-    sign = {"down": 1, "up": -1, "none": 0}
-    roles = {
-        name: Role(name, sign[str(r["direction"])], bool(r.get("log", False)), str(r["about"]), str(r.get("unit", "")))
-        for name, r in data["roles"].items()
-    }
-    words = {w: split for split in ("train", "val") for w in listed(data["splits"][split])}
-    splits = SplitWords(words, frozenset(listed(data["splits"]["anywhere"])))
-    axes: Patterns[str] = Patterns()
-    for axis, patterns in data["axes"].items():
-        for pattern in listed(patterns):
-            axes.add(pattern, axis)
-    frameworks, claims = _frameworks(data["frameworks"])
-    paths, names, fallback = Patterns[Meaning](), Patterns[Meaning](), Patterns[Meaning]()
-    for entry in data["general"]:
-        _add(entry, paths, names)
-    for entry in data["fallback"]:
-        _add(entry, fallback, fallback)
-    ignore: Patterns[bool] = Patterns()
-    for pattern in listed(data["ignore"]):
-        ignore.add(pattern, True)
-    totals = {split: tuple(keys) for split, keys in data["totals"].items()}
-    return _Table(roles, splits, totals, axes, frameworks, claims, ignore, paths, names, fallback)
-
-
-def _add(entry: Mapping[str, str], paths: Patterns[Meaning], names: Patterns[Meaning]) -> None:
-    role = entry["role"]
-    meaning = Meaning(
-        role,
-        entry.get("train", role),
-        entry.get("val", role),
-        entry.get("beside", ""),
-        entry.get("val_beside", ""),
-        "train" in entry or "val" in entry,
-    )
-    for pattern in listed(entry["names"]):
-        (paths if "/" in pattern else names).add(pattern, meaning)
-
-
-def _frameworks(
-    entries: list[dict[str, Any]],
-) -> tuple[tuple[Framework, ...], Patterns[tuple[tuple[Framework, str], ...]]]:
-    frameworks = []
-    claimed: dict[str, list[tuple[Framework, str]]] = {}
-    for e in entries:
-        keys = {k: tuple(e.get(k, ())) for k in ("any", "all", "none")}
-        framework = Framework(e["name"], facts=frozenset(e.get("facts", ())), **keys)
-        frameworks.append(framework)
-        for role, patterns in e["tags"].items():
-            for pattern in listed(patterns):
-                claimed.setdefault(pattern, []).append((framework, role))
-    claims: Patterns[tuple[tuple[Framework, str], ...]] = Patterns()
-    for pattern, who in claimed.items():
-        claims.add(pattern, tuple(who))
-    return tuple(frameworks), claims

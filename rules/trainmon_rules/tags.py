@@ -7,9 +7,8 @@ data before, behind, in the middle or in a directory (`val/loss`, `loss/valid`, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Generic, TypeVar
 
 MAX_TAG = 256  # characters; a longer tag is no metric's name and stays unmapped
@@ -40,7 +39,8 @@ class SplitWords:
 
         The innermost directory or name that holds such a word decides.
         """
-        found, kept = "", []
+        found = ""
+        kept: list[str] = []
         for part in reversed(path.split("/")):
             split, rest = self._cut_part(part, last=not kept)
             found = found or split
@@ -59,25 +59,35 @@ class SplitWords:
 
 
 class Patterns(Generic[T]):
-    """Comma-separated patterns over plain names, each with a meaning; `*` is anything, `#` a number.
+    """Patterns over plain names, each with a meaning; `*` is anything, `#` a number.
 
     Exact patterns win over those with wildcards, then the one that was added first. Patterns with a `/` are
     about the end of a path, directories and all; the others about one name.
     """
 
-    __slots__ = ("_exact", "_loose", "_regex")
+    __slots__ = ("_buckets", "_exact", "_meanings", "_regexes")
 
     def __init__(self) -> None:
         self._exact: dict[str, T] = {}
-        self._loose: list[tuple[str, T]] = []
-        self._regex: re.Pattern[str] | None = None
+        self._meanings: list[T] = []
+        # Wildcard patterns by the character they must begin or end with, so that a name is held against few.
+        self._buckets: dict[str, list[tuple[int, str]]] = {}
+        self._regexes: dict[str, re.Pattern[str]] = {}  # of the buckets, compiled when first asked
 
     def add(self, pattern: str, meaning: T) -> None:
         """Add one pattern."""
-        if "*" in pattern or "#" in pattern:
-            self._loose.append((pattern, meaning))
-        else:
+        if "*" not in pattern and "#" not in pattern:
             self._exact.setdefault(pattern, meaning)
+            return
+        first, last = pattern[0], pattern[-1]
+        key = f"{first}…" if first not in "*#" else f"…{last}" if last not in "*#" else "…"
+        self._buckets.setdefault(key, []).append((len(self._meanings), pattern))
+        self._meanings.append(meaning)
+
+    def __iter__(self) -> Iterator[T]:
+        """Yield the meaning of every pattern."""
+        yield from self._exact.values()
+        yield from self._meanings
 
     def exact(self, text: str) -> T | None:
         """Return the meaning of a pattern without wildcards."""
@@ -85,33 +95,40 @@ class Patterns(Generic[T]):
 
     def exact_end(self, path: str) -> T | None:
         """Return the meaning of the longest end of the path that is a pattern without wildcards."""
-        while path:
-            if (found := self._exact.get(path)) is not None:
-                return found
-            path = path.partition("/")[2]
-        return None
+        return next((found for end in _ends(path) if (found := self._exact.get(end)) is not None), None)
 
     def loose(self, text: str) -> T | None:
-        """Return the meaning of the first pattern with wildcards that fits."""
-        if not self._loose:
+        """Return the meaning of the first pattern with wildcards that fits the whole text."""
+        if not text:
             return None
-        if self._regex is None:
-            self._regex = _compiled(tuple(p for p, _ in self._loose))
-        m = self._regex.fullmatch(text)
-        return None if m is None or m.lastindex is None else self._loose[m.lastindex - 1][1]
+        found = [self._in_bucket(key, text) for key in (f"{text[0]}…", f"…{text[-1]}", "…") if key in self._buckets]
+        first = min(found, default=len(self._meanings))
+        return self._meanings[first] if first < len(self._meanings) else None
+
+    def _in_bucket(self, key: str, text: str) -> int:
+        regex = self._regexes.get(key)
+        if regex is None:
+            regex = self._regexes[key] = re.compile("|".join(f"({_regex(p)})" for _, p in self._buckets[key]))
+        m = regex.fullmatch(text)
+        return len(self._meanings) if m is None or m.lastindex is None else self._buckets[key][m.lastindex - 1][0]
+
+    def loose_end(self, path: str) -> T | None:
+        """Return the meaning of a pattern with wildcards that fits an end of the path, the longest first."""
+        return next((found for end in _ends(path) if (found := self.loose(end)) is not None), None)
 
 
-@cache
-def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(f"({_regex(p)})" for p in patterns))
+def _ends(path: str) -> Iterator[str]:
+    while path:
+        yield path
+        path = path.partition("/")[2]
 
 
 def _regex(pattern: str) -> str:
-    if "/" not in pattern:
-        return re.escape(pattern).replace(r"\*", "[^/]*").replace(r"\#", r"\d+")
-    return "(?:.*/)?" + re.escape(pattern).replace(r"\*", ".*").replace(r"\#", r"\d+")
+    """Return the pattern as a regular expression; its `*` stays within one name unless it is about a path."""
+    anything = ".*" if "/" in pattern else "[^/]*"
+    return re.escape(pattern).replace(r"\*", anything).replace(r"\#", r"\d+")
 
 
-def listed(text: str) -> Iterable[str]:
+def listed(text: str) -> Iterator[str]:
     """Yield the names of a comma-separated list."""
     return (name for part in text.split(",") if (name := part.strip()))
