@@ -82,6 +82,19 @@ class Records:
         """Take settings found in the log; they are no record of their own."""
         self._events.append(Params(self.row, dict(values)))
 
+    def settle(self, axis: str, step: int) -> bool:
+        """Say from outside which axis the records are on from `step` on; False if they keep the one they have.
+
+        A record that was held back to learn the axis is emitted. Rows give way to steps where that doesn't go
+        back; epochs don't.
+        """
+        if self.axis == "" or (self.axis == "row" and step >= self.last_step):
+            if self._held is not None:
+                self.axis = "row"
+                self._emit_held()
+            self.axis = axis
+        return self.axis == axis
+
     def boundary(self, why: str) -> None:
         """Say that what follows is another run."""
         self._release()
