@@ -6,7 +6,6 @@ tried first. Everything is checked when it is loaded, so that reading can't fail
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,6 +14,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from trainmon.readers.places import Place, closest
+from trainmon.readers.textvalues import to_number
 from trainmon_rules.errors import BadConfig
 from trainmon_rules.yamlfile import load_file, parse
 
@@ -73,14 +74,43 @@ class LinePattern:
     fallback: bool = False
     own: bool = False  # a user's
 
-    def try_line(self, line: str) -> re.Match[str] | None:
-        """Return the match at the beginning of `line`, if any."""
-        if self.hints and not any(h in line for h in self.hints):
-            return None
-        return self.match.match(line)
+    def speaks(self, m: re.Match[str]) -> bool:
+        """Return whether what a fallback caught holds a number at all; other patterns demand one themselves."""
+        if not self.fallback or self.pairs is None:
+            return True
+        return any(to_number(v) is not None and k not in self.drop for k, v in self.pairs.findall(m["pairs"]))
 
 
-def load_dialects(extra: Path | None = None) -> tuple[LinePattern, ...]:
+class Dialects:
+    """Patterns in the order in which they are tried, found quickly by a literal string of theirs."""
+
+    def __init__(self, patterns: tuple[LinePattern, ...]) -> None:
+        self.patterns = patterns
+        self.tries = tuple((hint, i) for i, p in enumerate(patterns) for hint in (p.hints or ("",)))
+        self.has_own = any(p.own for p in patterns)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the shipped set as a reference to it, so that the state of a reader stays small."""
+        return (Dialects, (self.patterns,)) if self.has_own else (_shipped, ())
+
+    def find(self, text: str, first: int = -1) -> tuple[int, re.Match[str]] | None:
+        """Return the pattern that fits a message, as index and match; `first` fitted last time, -1 for none.
+
+        Shipped patterns exclude each other, except the fallbacks, so that trying one first saves time and changes
+        nothing. A user's pattern may overlap with a shipped one and always goes first.
+        """
+        patterns = self.patterns
+        if first >= 0 and not self.has_own and not patterns[first].fallback:
+            m = patterns[first].match.match(text)
+            if m is not None:
+                return first, m
+        for hint, i in self.tries:
+            if hint in text and (m := patterns[i].match.match(text)) is not None and patterns[i].speaks(m):
+                return i, m
+        return None
+
+
+def load_dialects(extra: Path | None = None) -> Dialects:
     """Return the patterns in the order in which they are tried: the user's, the shipped, the fallbacks.
 
     Parameters
@@ -97,19 +127,19 @@ def load_dialects(extra: Path | None = None) -> tuple[LinePattern, ...]:
     if extra is None:
         return shipped
     own = parse_dialects(load_file(extra), str(extra), extra.read_text("utf-8"))
-    return (*(replace(p, own=True) for p in own), *shipped)
+    return Dialects((*(replace(p, own=True) for p in own), *shipped.patterns))
 
 
 @cache
-def _shipped() -> tuple[LinePattern, ...]:
+def _shipped() -> Dialects:
     text = resources.files("trainmon").joinpath("data", "dialects.yaml").read_text("utf-8")
     patterns = parse_dialects(parse(text, "dialects.yaml"), "dialects.yaml", text)
-    return tuple(sorted(patterns, key=lambda p: p.fallback))
+    return Dialects(tuple(sorted(patterns, key=lambda p: p.fallback)))
 
 
 def parse_dialects(data: Any, name: str, text: str = "") -> Iterator[LinePattern]:
     """Yield the patterns of a dialect file's content; BadConfig names what is wrong, and the line."""
-    top = _Place(name, text)
+    top = Place(name, text)
     entry = top.mapping(data, _TOP)
     if entry.get("version", 1) != 1:
         raise BadConfig(f"{name}: version {entry['version']!r} is unknown; this trainmon reads version 1")
@@ -130,7 +160,7 @@ def parse_dialects(data: Any, name: str, text: str = "") -> Iterator[LinePattern
             yield _line(line, dialect, fragments, ways, where.at("lines", k))
 
 
-def _shared(key: str, entry: Mapping[str, Any], top: _Place) -> dict[str, str]:
+def _shared(key: str, entry: Mapping[str, Any], top: Place) -> dict[str, str]:
     """Return the file's own fragments or pairs over the shipped ones."""
     own = entry.get(key) or {}
     if not isinstance(own, Mapping):
@@ -151,7 +181,7 @@ def _line(
     dialect: Mapping[str, Any],
     fragments: Mapping[str, str],
     ways: Mapping[str, re.Pattern[str]],
-    where: _Place,
+    where: Place,
 ) -> LinePattern:
     entry = where.mapping(raw, _LINE)
     if "match" not in entry:
@@ -159,7 +189,7 @@ def _line(
     match = compiled(entry["match"], fragments, where.at("match"), re.IGNORECASE if entry.get("ignore_case") else 0)
     kind = str(entry.get("kind", "metrics"))
     if kind not in KINDS:
-        raise where.at("kind").error(f"unknown kind {kind!r}{_closest(kind, KINDS)}")
+        raise where.at("kind").error(f"unknown kind {kind!r}{closest(kind, KINDS)}")
     groups = frozenset(match.groupindex)
     metrics = tuple(g for g in match.groupindex if g not in SPECIAL)
     _check_groups(kind, groups, metrics, where)
@@ -167,7 +197,7 @@ def _line(
     if ("pairs" in groups) != (pairs is not None):
         raise where.error("the group 'pairs' and the key 'pairs' belong together")
     if pairs is not None and pairs not in ways:
-        raise where.at("pairs").error(f"unknown pairs {pairs!r}{_closest(str(pairs), tuple(ways))}")
+        raise where.at("pairs").error(f"unknown pairs {pairs!r}{closest(str(pairs), tuple(ways))}")
     missing = entry.get("missing")
     return LinePattern(
         str(dialect["name"]),
@@ -192,7 +222,7 @@ def _line(
     )
 
 
-def _check_groups(kind: str, groups: frozenset[str], metrics: tuple[str, ...], where: _Place) -> None:
+def _check_groups(kind: str, groups: frozenset[str], metrics: tuple[str, ...], where: Place) -> None:
     need = NEEDS.get(kind)
     if need is not None and need not in groups:
         raise where.at("match").error(f"a pattern of kind {kind!r} needs a named group {need!r}: (?P<{need}>…)")
@@ -202,7 +232,7 @@ def _check_groups(kind: str, groups: frozenset[str], metrics: tuple[str, ...], w
         )
 
 
-def _missing(raw: Any, where: _Place) -> Missing:
+def _missing(raw: Any, where: Place) -> Missing:
     entry = where.mapping(raw, ("tag", "beside", "unless", "sure"))
     for key in ("tag", "beside"):
         if key not in entry:
@@ -210,14 +240,14 @@ def _missing(raw: Any, where: _Place) -> Missing:
     return Missing(str(entry["tag"]), str(entry["beside"]), str(entry.get("unless", "")), str(entry.get("sure", "")))
 
 
-def _pairs(raw: str, fragments: Mapping[str, str], where: _Place) -> re.Pattern[str]:
+def _pairs(raw: str, fragments: Mapping[str, str], where: Place) -> re.Pattern[str]:
     pattern = compiled(raw, fragments, where)
     if list(pattern.groupindex) != ["key", "value"] or pattern.groups != 2:
         raise where.error("a way of writing pairs has exactly the named groups 'key' and 'value', in this order")
     return pattern
 
 
-def compiled(raw: Any, fragments: Mapping[str, str], where: _Place, flags: int = 0) -> re.Pattern[str]:
+def compiled(raw: Any, fragments: Mapping[str, str], where: Place, flags: int = 0) -> re.Pattern[str]:
     """Return the regular expression with its fragments put in; BadConfig if it isn't one."""
     text = str(raw)
     for _ in range(3):  # fragments may use fragments
@@ -227,70 +257,3 @@ def compiled(raw: Any, fragments: Mapping[str, str], where: _Place, flags: int =
         return re.compile(text, flags)
     except (re.error, OverflowError) as error:
         raise where.error(f"bad regular expression: {error}") from None
-
-
-def _closest(value: str, options: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(value, options, 1)
-    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(sorted(options))}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A place in a YAML file, for messages: the line is looked up only when something is wrong."""
-
-    name: str
-    text: str
-    path: tuple[str | int, ...] = ()
-
-    def at(self, *more: str | int) -> _Place:
-        return _Place(self.name, self.text, (*self.path, *more))
-
-    def error(self, message: str) -> BadConfig:
-        line = line_of(self.text, self.path)
-        return BadConfig(f"{self.name}{f':{line}' if line else ''}: {message}")
-
-    def mapping(self, raw: Any, known: tuple[str, ...]) -> Mapping[str, Any]:
-        if not isinstance(raw, Mapping):
-            raise self.error("must be a mapping of keys to values")
-        for key in raw:
-            if key not in known:
-                raise self.at(str(key)).error(f"unknown key {key!r}{_closest(str(key), known)}")
-        return raw
-
-    def strings(self, entry: Mapping[str, Any], key: str) -> tuple[str, ...]:
-        value = entry.get(key, ())
-        if isinstance(value, str) or not all(isinstance(v, str) for v in value):
-            raise self.at(key).error(f"{key} must be a list of strings")
-        return tuple(value)
-
-    def table(self, entry: Mapping[str, Any], key: str) -> dict[str, str]:
-        value = entry.get(key) or {}
-        if not isinstance(value, Mapping):
-            raise self.at(key).error(f"{key} must be a mapping")
-        return {str(k): str(v) for k, v in value.items()}
-
-    def number(self, entry: Mapping[str, Any], key: str, default: float) -> float:
-        value = entry.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.at(key).error(f"{key} must be a number, not {value!r}")
-        return float(value)
-
-
-def line_of(text: str, path: tuple[str | int, ...]) -> int | None:
-    """Return the line (from 1) on which the entry at `path` begins in a YAML text, None if it can't be told."""
-    from ruamel.yaml import YAML  # noqa: PLC0415 - only needed for a message
-
-    node: Any = YAML().compose(text) if text else None
-    line: int | None = None
-    for step in path:
-        if node is None or isinstance(node.value, str):
-            break
-        if isinstance(step, int):
-            node = node.value[step]
-            line = node.start_mark.line + 1
-        else:
-            found = [(k, v) for k, v in node.value if k.value == step]
-            if not found:
-                break
-            line, node = found[0][0].start_mark.line + 1, found[0][1]
-    return line

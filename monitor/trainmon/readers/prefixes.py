@@ -19,6 +19,7 @@ _PREFIX = re.compile(
     rf"""(?:
       \[?(?P<iso>\d{{4}}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{{1,9}})?(?:Z|[+-]\d\d:?\d\d)?)\]?
     | \[?(?P<us>\d\d/\d\d/\d{{4}}[ ]\d\d:\d\d:\d\d)\]?            # Hugging Face examples
+    | \[?\d\d:\d\d:\d\d(?:[.,]\d{{1,9}})?\]?(?=\s)
     | \[(?:(?:default|[Rr]ank|RANK|gpu)[ ]?\d{{1,6}}|titan)\]:?    # torchrun, torchtitan
     | \[\d{{1,6}},\d{{1,6}}\](?:<\w{{1,8}}>)?:                     # mpirun
     | \[pod/[^\]]{{1,200}}\]                                        # kubectl logs --prefix

@@ -47,7 +47,7 @@ class TextReader:
         self.lines = LineCutter()
         self.records = Records()
         self.matched: Counter[str] = Counter()  # dialect → lines
-        self._patterns: tuple[LinePattern, ...] = load_dialects(extra)
+        self._dialects = load_dialects(extra)
         self._preferred = -1
         self._steps = Steps()
         self._overflows = Overflows()
@@ -111,12 +111,11 @@ class TextReader:
             self._message(text, time, bar)
 
     def _message(self, text: str, time: float, bar: Bar | None) -> None:
-        found = find_pattern(self._patterns, text, self._preferred)
+        found = self._dialects.find(text, self._preferred)
         if found is None:
             return
-        index, m = found
-        pattern = self._patterns[index]
-        self._preferred = -1 if self._patterns[0].own else index
+        self._preferred, m = found
+        pattern = self._dialects.patterns[self._preferred]
         self.matched[pattern.dialect] += 1
         match pattern.kind:
             case "metrics":
@@ -227,16 +226,19 @@ class TextReader:
             return
         if rule.tag in values:
             self._seen.add(rule.tag)
-        elif rule.tag in self._seen and rule.beside in values:
-            if values.get(rule.unless, 0) == 0 or values.get(rule.sure, 0) > 0:
-                values[rule.tag] = math.nan
+            return
+        was_skipped = values.get(rule.unless, 0) > 0 and not values.get(rule.sure, 0) > 0
+        if rule.tag in self._seen and rule.beside in values and not was_skipped:
+            values[rule.tag] = math.nan
 
     def _overflow(self, p: LinePattern, m: re.Match[str], text: str, time: float, bar: Bar | None) -> None:
         if p.copies and not self._overflows.is_new(text):
             return
         groups = m.groupdict()
         self._add(
-            self._steps.of_overflow(bar), self._overflows.skip(float(groups["scale"] or "nan"), groups.get("scaler")), time
+            self._steps.of_overflow(bar),
+            self._overflows.skip(float(groups["scale"] or "nan"), groups.get("scaler")),
+            time,
         )
 
     def _floor(self, m: re.Match[str], time: float, bar: Bar | None) -> None:
@@ -268,25 +270,9 @@ class TextReader:
             self.records.finish_run(f"step {step} of {total}")
 
 
-def find_pattern(patterns: tuple[LinePattern, ...], text: str, first: int = -1) -> tuple[int, re.Match[str]] | None:
-    """Return the pattern that fits a message; `first` is the one that fitted last time, -1 for none.
-
-    Shipped patterns exclude each other, except the fallbacks, so that trying one first saves time and changes
-    nothing. A user's pattern may overlap with a shipped one; it always goes first.
-    """
-    if first >= 0 and not patterns[first].fallback and (m := patterns[first].try_line(text)) is not None:
-        return first, m
-    for i, p in enumerate(patterns):
-        if i != first or p.fallback:
-            m = p.try_line(text)
-            if m is not None and (not p.fallback or _has_pair(p, m)):
-                return i, m
-    return None
-
-
 def looks_like_text_log(head: bytes, extra: Path | None = None) -> bool:
     """Return whether a line of `head` holds metrics or a skipped step in a known dialect."""
-    patterns = load_dialects(extra)
+    dialects = load_dialects(extra)
     for _, _, raw in LineCutter().feed(head + b"\n"):
         if len(raw) > MAX_TEXT or not (line := clean(raw)):
             continue
@@ -294,14 +280,10 @@ def looks_like_text_log(head: bytes, extra: Path | None = None) -> bool:
         bar, rest = take_bar(text)
         texts = (text,) if bar is None else (bar.text, strip_prefix(rest)[0])
         for t in texts:
-            found = find_pattern(patterns, t) if t else None
-            if found is not None and patterns[found[0]].kind in ("metrics", "overflow", "floor"):
+            found = dialects.find(t) if t else None
+            if found is not None and dialects.patterns[found[0]].kind in ("metrics", "overflow", "floor"):
                 return True
     return False
-
-
-def _has_pair(p: LinePattern, m: re.Match[str]) -> bool:
-    return p.pairs is None or any(to_number(v) is not None and k not in p.drop for k, v in p.pairs.findall(m["pairs"]))
 
 
 def _whole(text: str | None) -> int | None:

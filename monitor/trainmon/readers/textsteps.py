@@ -56,7 +56,8 @@ class Steps:
         """Return the step of a batch of an epoch.
 
         Later epochs are added up by the length of those before; the first epoch seen is placed by its number
-        where the length of an epoch is known, so that half a log has the steps of the whole.
+        where the length of an epoch is known, so that half a log has the steps of the whole. Where no length is
+        printed, an epoch is as long as its last batch number, and a number that goes on counting is left alone.
         """
         if epoch is None:
             epoch = self._named_epoch
@@ -66,7 +67,10 @@ class Steps:
         if self._epoch is None or epoch < self._epoch:
             self._base = max(0, epoch - first_epoch) * (batches or 0)
         elif epoch > self._epoch:
-            self._base += (epoch - self._epoch) * (self._batches or self._batch)
+            if self._batches is not None:
+                self._base += (epoch - self._epoch) * self._batches
+            elif batch <= self._batch:
+                self._base += self._batch
         self._epoch, self._batch, self._batches = epoch, batch, batches
         if self._epochs is not None and batches is not None:
             self.max_steps = self._epochs * batches

@@ -52,10 +52,8 @@ def cells(row: str, columns: list[tuple[int, str]]) -> dict[str, str]:
     """
     out: dict[str, str] = {}
     for i, m in enumerate(re.finditer(r"\S+", row)):
-        if not columns:
-            name = f"col{i}"
-        else:
-            name = next((c for start, c in reversed(columns) if start <= m.start()), "")
+        held = next((c for start, c in reversed(columns) if start <= m.start()), "")
+        name = held if columns else f"col{i}"
         if i >= 2 and name:
             out[name] = m[0]
     return out
