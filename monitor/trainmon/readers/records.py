@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from trainmon.readers.shapes import (
+from trainmon.readers.keys import (
     EPOCH_KEYS,
     STEP_KEYS,
     TIME_KEYS,
@@ -94,6 +94,16 @@ class Records:
             self._held.append((row, keys, cells, time))
             self._decide()
 
+    def put_value(self, tag: str, step: int, value: float, time: float) -> None:
+        """Take a record of one value whose step is known."""
+        shape = self._shape((tag,))
+        b = shape.bins.get((None, None, "")) or shape.bin(None, None, "")
+        b.row.append(self.row)
+        b.step.append(step)
+        b.time.append(time)
+        b.cells.append((value,))
+        self.row += 1
+
     def params(self, values: Mapping[str, Any]) -> None:
         """Take settings found in the log; they are no record of their own."""
         if plain := settings(values):
@@ -127,7 +137,7 @@ class Records:
         for shape in self._shapes.values():
             for b in shape.bins.values():
                 if b.row:
-                    self._columns(b, columns)
+                    self._columns(b, columns, shape.mode_at)
         chunks = [parts[0] if len(parts) == 1 else _merge(tag, parts) for tag, parts in columns.items()]
         # Events wait for records that are held back before them, so that nothing is told out of order.
         events, self._events = (self._events, []) if not self._held else ([], self._events)
@@ -142,12 +152,13 @@ class Records:
         self._release()
         return self.take()
 
-    def _columns(self, b: Bin, out: dict[str, list[Chunk]]) -> None:
+    def _columns(self, b: Bin, out: dict[str, list[Chunk]], modes: tuple[int, ...]) -> None:
         step, time, row = np.array(b.step, np.int64), np.array(b.time, np.float64), np.array(b.row, np.int64)
         columns = list(zip(*b.cells, strict=True))
         b.row, b.step, b.time, b.cells = [], [], [], []
         for at, tag in b.tags:
-            value, kept = numbers(columns[at], self.skipped)
+            # "train" and "val" are understood, not passed over
+            value, kept = numbers(columns[at], Counter() if at in modes else self.skipped)
             if len(value):
                 chunk = Chunk(tag, step, time, value, row)
                 if kept is not None:

@@ -21,7 +21,9 @@ DEEP = "objects nested too deeply"
 
 # Control characters, surrogates, bidi and zero-width controls: a hostile name must not move the cursor of a
 # terminal, break an encoder or reorder a line of a report.
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]")
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
 
 
 def clean_name(name: str) -> str:
