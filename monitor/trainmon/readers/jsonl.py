@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from trainmon.readers.keys import EPOCH_KEYS, STEP_KEYS
 from trainmon.readers.lines import BOM, LineCutter
 from trainmon.readers.records import Records
-from trainmon.readers.keys import EPOCH_KEYS, STEP_KEYS
 from trainmon.readers.values import find_key, flatten
 from trainmon_rules.points import Batch
 

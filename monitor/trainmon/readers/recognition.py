@@ -16,10 +16,12 @@ from trainmon.readers.table import Row, find_delimiter, is_row_of_numbers, split
 from trainmon.readers.values import number
 
 NO_LOG = "not a training log; give event files, JSON, JSON lines, CSV or log text"
+WANDB = (
+    "is a W&B run file, which only W&B can read; export the history with its API (`run.history()`, after `wandb sync`"
+    " for an offline run) and replay that as CSV or JSON lines"
+)
 _MAGIC = (
-    (b":W&B", "is a W&B run file, which only W&B can read; export the history with its API "
-              "(`run.history()` or `run.scan_history()`, after `wandb sync` for an offline run) "
-              "and replay that as CSV or JSON lines"),
+    (b":W&B", WANDB),
     (b"SQLite format 3\0", f"is an SQLite database, {NO_LOG} (MLflow: export the metrics with its API)"),
     (b"PK\x03\x04", f"is a zip archive (a checkpoint, .npz or spreadsheet), {NO_LOG}"),
     (b"\x89PNG", f"is a PNG image, {NO_LOG}"),
@@ -41,8 +43,10 @@ _NAME = re.compile(r"[\w./:@%()\[\]+*#-]{1,80}")
 _PROSE = re.compile(r"[=:]\s|=")
 _LOG_WORD = re.compile(r"loss|acc|reward|metric|lr", re.IGNORECASE)
 _TOKEN = re.compile(
-    r'[ \t\r\n]*(?:([{}\[\],:])|("(?:[^"\\]|\\.)*+")|(-?\d++(?:\.\d*+)?(?:[eE][+-]?\d*+)?|-?Infinity|NaN|true|false|null))'
+    r'[ \t\r\n]*(?:([{}\[\],:])|("(?:[^"\\]|\\.)*+")|(-?\d++(?:\.\d*+)?(?:[eE][+-]?\d*+)?|'
+    r"-?Infinity|NaN|true|false|null))"
 )
+_WORDS = ("Infinity", "NaN", "true", "false", "null")
 
 
 def refusal(head: bytes) -> str | None:
@@ -242,4 +246,4 @@ def _is_header(cells: Row) -> bool:
 def _names_a_log(header: Row) -> bool:
     names = {c.lower() for c in header}
     known = {*STEP_KEYS, *EPOCH_KEYS, *TIME_KEYS}
-    return len(names & known) > 1 or any(n in known for n in names) and any(_LOG_WORD.search(n) for n in names)
+    return len(names & known) > 1 or (bool(names & known) and any(_LOG_WORD.search(n) for n in names))

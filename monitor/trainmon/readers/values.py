@@ -157,7 +157,7 @@ def wall_time(raw: Any) -> float | None:
     if value is None:
         return parse_time(raw) if isinstance(raw, str) else None
     for upper, unit in ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6), (1e20, 1e9)):
-        if 1e8 < value / unit and value < upper:
+        if value / unit > 1e8 and value < upper:
             return value / unit
     return None
 
