@@ -271,11 +271,11 @@ class Records:
             return step, None
         if self.axis == "epoch":
             at = shape.epoch_at
-            epoch = None if at is None else whole(cells[at])
-            return (self.last_step, at) if epoch is None else (epoch, at)
-        at = shape.axis_at.get(self.axis, -1)
-        if at == -1:
-            at = shape.axis_at[self.axis] = same_axis(shape, self.axis)
+            count = None if at is None else whole(cells[at])
+            return (self.last_step, at) if count is None else (count, at)
+        if self.axis not in shape.axis_at:
+            shape.axis_at[self.axis] = same_axis(shape, self.axis)
+        at = shape.axis_at[self.axis]
         step = None if at is None else whole(cells[at])
         if step is None:
             return self.last_step, at

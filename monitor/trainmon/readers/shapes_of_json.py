@@ -25,21 +25,10 @@ from trainmon.readers.values import find_key, flatten, number, whole
 NOTHING = "is a JSON document without metrics that we know how to read (rows, parallel lists, or named results)"
 ROWS = ("log_history", "history", "logs", "log", "metrics", "records", "rows", "data", "results", "entries", "events")
 _STATE = frozenset(
-    [
-        "epoch",
-        "global_step",
-        "total_flos",
-        "best_metric",
-        "best_global_step",
-        "best_model_checkpoint",
-        "num_input_tokens_seen",
-        "is_hyper_param_search",
-        "is_local_process_zero",
-        "is_world_process_zero",
-        "stateful_callbacks",
-        "trial_name",
-    ]
-)
+    {"epoch", "global_step", "total_flos", "best_metric", "best_global_step", "best_model_checkpoint",
+     "num_input_tokens_seen", "is_hyper_param_search", "is_local_process_zero", "is_world_process_zero",
+     "stateful_callbacks", "trial_name"}
+)  # fmt: skip
 _RESULT = re.compile(
     r"(^|[^a-z])(loss|nll|acc|accuracy|error|err|ppl|perplexity|bpb|reward|return|score|f1|auc|map|ap|iou|bleu|rouge"
     r"|wer|cer|mse|mae|rmse|precision|recall|psnr|fid|runtime|val|valid|eval|test)([^a-z]|$)|_per_second|top_?[15]",
