@@ -22,7 +22,9 @@ from trainmon.readers.dialects import LinePattern, load_dialects
 from trainmon.readers.jsonl import parse_object
 from trainmon.readers.lines import BOM, LineCutter
 from trainmon.readers.prefixes import Bar, clean, strip_prefix, take_bar
-from trainmon.readers.records import STEP_KEYS, Records, find_key, flatten, number
+from trainmon.readers.keys import STEP_KEYS
+from trainmon.readers.records import Records
+from trainmon.readers.values import find_key, flatten, number
 from trainmon.readers.textscale import Overflows
 from trainmon.readers.textsteps import Steps
 from trainmon.readers.textvalues import cells, column_starts, to_number
