@@ -283,19 +283,19 @@ class Records:
             return step, None
         if self.axis == "epoch":
             at = shape.epoch_at
-            count = None if at is None else whole(cells[at])
-            return (self.last_step, at) if count is None else (count, at)
+            epochs = None if at is None else whole(cells[at])
+            return (self.last_step, at) if epochs is None else (epochs, at)
         if self.axis not in shape.axis_at:
             shape.axis_at[self.axis] = same_axis(shape, self.axis)
         at = shape.axis_at[self.axis]
-        step = None if at is None else whole(cells[at])
-        if step is None:
+        count = None if at is None else whole(cells[at])
+        if count is None:
             return self.last_step, at
         if shape.epoch_at is not None and "iter" in self.axis.lower():
             epoch = self._epoch(shape, cells)
             if epoch is not None:
-                return self._iter_in_epoch(step, epoch, prefix), at
-        return step, at
+                return self._iter_in_epoch(count, epoch, prefix), at
+        return count, at
 
     def _iter_in_epoch(self, it: int, epoch: float, prefix: str) -> int:
         """Unroll an iteration that starts over each epoch; a validation record stands at the last one."""
