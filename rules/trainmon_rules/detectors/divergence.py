@@ -31,11 +31,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
+from trainmon_rules.detectors.levels import median_error
 from trainmon_rules.detectors.schedule import JUMP, restarted
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import FloatArray
-from trainmon_rules.robust import mad_sigma, median, quantile
-from trainmon_rules.series import Block, Series, block_end
+from trainmon_rules.robust import mad_sigma, median
+from trainmon_rules.series import RELATIVE_FLOOR, Block, Series, block_end
+
+QUICK = 5  # reports whose median is enough for a fall off a cliff
 
 
 class Divergence(Detector):
@@ -62,7 +65,7 @@ class Divergence(Detector):
         self.medians: deque[tuple[int, int, float]] = deque(maxlen=64)  # (index, step, long median) not yet old
         self.recent: deque[float] = deque(maxlen=16)  # medians of consecutive windows of m: their jumps are the noise
         self.looks = 0
-        self.error = math.inf
+        self.error = self.sharp = math.inf  # noise of a median of m and of five, from before a rise is watched
         self.open: Finding | None = None
         self.peak = -math.inf
 
@@ -117,21 +120,52 @@ class Divergence(Detector):
         self._remember(y, ring.step, m, end)
         now = median(y[-m:][good[-m:]])
         if not math.isfinite(self.best):
-            return None
+            return self._from_the_start(block, at, end, y[good]) if self.open is None else None
         if self.looks == 0:  # while a rise is being watched, the noise is that from before it
-            self.error = self._error(y[: -2 * m][good[: -2 * m]][-100:], m)
-        error = self.error
+            past = y[: -2 * m][good[: -2 * m]][-100:]
+            self.error, self.sharp = median_error(past, m), median_error(past, QUICK)
         progress = max(0.0, self.start - self.best) if math.isfinite(self.start) else 0.0
-        least = max(self.params.errors * error, self.params.progress * progress, self.params.level * abs(self.best))
+        least = max(
+            self.params.errors * self.error, self.params.progress * progress, self.params.level * abs(self.best)
+        )
         rise = now - self.best
         if self.open is not None:
             return self._follow(block, at, now, rise, least, progress)
+        if self._excused(block, at):
+            return None
         if self._annealed(block, at):
             least = max(least, self.params.critical * progress)
+        elif (quick := median(y[-QUICK:][good[-QUICK:]])) - self.best > max(
+            2 * self.params.errors * self.sharp, self.params.critical * progress, 2 * least
+        ):
+            return self._open(block, at, end, quick, self.best, progress)
         self.looks = self.looks + 1 if rise > least else 0
         if self.looks < (5 if end < 256 else 3 if end < 1024 else 2):
             return None
         return self._open(block, at, end, now, self.best, progress)
+
+    def _from_the_start(self, block: Block, at: int, end: int, y: FloatArray) -> Finding | None:
+        """Judge, while there is no best level yet, whether all of it is far worse than the very first reports."""
+        early, late = y[:5], y[5:][-8:]
+        if len(y) < 12:
+            return None
+        first = median(early[:2])
+        error = max(mad_sigma(late), RELATIVE_FLOOR * abs(first))
+        rise = float(late.min()) - float(early.min())
+        if rise < max(self.params.errors * error, 0.25 * abs(first)):
+            return None
+        self.best, self.best_step = float(early.min()), int(self.series.before(end, end).step[0])
+        return self._open(block, at, end, median(late), self.best, abs(self.best))
+
+    def _excused(self, block: Block, at: int) -> bool:
+        """A validation loss that rises while the training loss is no worse is `overfit`, not divergence."""
+        if self.series.role != "val_loss":
+            return False
+        train = self.peer("train_loss", block, at, 512)
+        now, then = train.finite[-5:], train.finite_where(train.step <= self.best_step)[-5:]
+        if not len(now):
+            return False
+        return not len(then) or float(np.median(now)) <= float(np.median(then))
 
     def _annealed(self, block: Block, at: int) -> bool:
         """Whether the best level belongs to a much lower rate than now: the end of a cycle before a warm restart."""
@@ -155,23 +189,6 @@ class Divergence(Detector):
             _, when, level = self.medians.popleft()
             if level < self.best:
                 self.best, self.best_step = level, when
-
-    def _error(self, past: FloatArray, m: int) -> float:
-        """Standard error of a median of m: from the residuals, and from the jumps between medians of m.
-
-        The second is what keeps autocorrelated series (rewards) quiet.
-        """
-        if len(past) < m:
-            return math.inf if len(past) < 5 else 2.0 * float(np.std(past))
-        centre = median(past)
-        spread = max(
-            mad_sigma(past),
-            (quantile(past, 0.9) - centre) / 1.2816,
-        )
-        blocks = len(past) // m
-        medians = np.median(past[len(past) - blocks * m :].reshape(blocks, m), axis=1)
-        jumps = 1.05 * median(np.abs(np.diff(medians))) if blocks > 2 else 0.0
-        return max(1.25 * spread / math.sqrt(m), jumps)
 
     # ------------------------------------------------------------------ its life
     def _open(self, block: Block, at: int, end: int, now: float, best: float, progress: float) -> Finding:
@@ -229,3 +246,10 @@ class Divergence(Detector):
                 **({"progress before": progress} if known else {}),
             },
         }
+
+
+class ValDivergence(Divergence):
+    """The same on validation losses, with the training loss beside them, which may live in another source."""
+
+    name: ClassVar[str] = "val-divergence"
+    across: ClassVar[bool] = True
