@@ -48,14 +48,24 @@ def main() -> None:
     type=click.Choice(LEVELS),
     help="Exit with 1 if an incident of this level or above was found.",
 )
-def replay(paths: tuple[str, ...], fmt: str, output: str | None, fail_on: str | None) -> None:
+@click.option("--config", "config", metavar="FILE", help="Config file.  [default: trainmon.toml, if there is one]")
+@click.option("--set", "answers", multiple=True, metavar="KEY=VALUE", help="Tell what the log can't; may be repeated.")
+def replay(
+    paths: tuple[str, ...],
+    fmt: str,
+    output: str | None,
+    fail_on: str | None,
+    config: str | None,
+    answers: tuple[str, ...],
+) -> None:
     """Replay finished or growing logs and print what went wrong.
 
     PATH is a file, a directory, or - for standard input.
     """
+    from trainmon.config import load_settings  # noqa: PLC0415
     from trainmon.replaying import replay as run  # noqa: PLC0415
 
-    report = run(*paths)
+    report = run(*paths, settings=load_settings(config, answers))
     _write(report, fmt, output)
     for error in report.errors:
         where = "" if error.line is None else f":{error.line}"

@@ -205,7 +205,8 @@ class _Search:
 
 
 def _place(name: str) -> int | None:
-    return next((i for i, pattern in enumerate(TELLING) if re.fullmatch(pattern, name, re.IGNORECASE)), None)
+    plain = name.removesuffix(".gz")
+    return next((i for i, pattern in enumerate(TELLING) if re.fullmatch(pattern, plain, re.IGNORECASE)), None)
 
 
 def _global_step(path: Path) -> int:

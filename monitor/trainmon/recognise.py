@@ -94,10 +94,15 @@ def head_of(path: Path, size: int = HEAD) -> tuple[bytes, bool]:
     if data[:2] != b"\x1f\x8b":
         return data, whole
     inflate = zlib.decompressobj(wbits=31)
+    out, pending = b"", data
     try:
-        return inflate.decompress(data, size), whole and inflate.eof
+        while pending and len(out) < size and (piece := inflate.decompress(pending, 1024)):
+            out += piece
+            pending = inflate.unconsumed_tail
     except zlib.error:
-        return b"", whole
+        if not out:
+            raise OSError(0, "broken gzip data") from None
+    return out, whole and inflate.eof
 
 
 def _is_log(path: Path, head: bytes, whole: bool, telling: bool, roles: RoleTable) -> bool:
