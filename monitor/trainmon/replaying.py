@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -48,26 +48,40 @@ def replay(
         One entry a run; what couldn't be read stands in `errors`.
     """
     chosen = settings or Settings.default(answers)
+    found, errors = find(paths, chosen)
+    return replay_found(found, errors, chosen, progress)
+
+
+def find(
+    paths: Iterable[str | PathLike[str]], settings: Settings | None = None
+) -> tuple[list[RunSpec], list[SourceError]]:
+    """Return the runs that paths hold, under distinct names, and an error for each path that holds none."""
+    found: list[RunSpec] = []
+    errors: list[SourceError] = []
+    for path in dict.fromkeys(fspath(p) for p in paths):
+        try:
+            found.extend(discover(path, settings.roles if settings else None))
+        except BadInput as error:
+            errors.append(SourceError(error.source, error.error, error.offset, fatal=True))
+    return distinct(found), errors
+
+
+def replay_found(
+    found: Iterable[RunSpec],
+    errors: Iterable[SourceError] = (),
+    settings: Settings | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Read runs that were found, one after the other."""
+    chosen = settings or Settings.default()
     knowledge = Knowledge.load()
     runs: list[RunReport] = []
-    specs, errors = find_runs(paths, chosen)
-    for spec in specs:
+    problems = list(errors)
+    for spec in found:
         reading = read_run(spec, chosen, progress)
         runs.extend(reading.reports(knowledge))
-        errors.extend(reading.errors)
-    return Report(tuple(runs), tuple(errors))
-
-
-def find_runs(paths: Iterable[str | PathLike[str]], settings: Settings) -> tuple[list[RunSpec], list[SourceError]]:
-    """Return the runs that the paths hold, under distinct names, and an error for each path that holds none."""
-    specs: list[RunSpec] = []
-    errors: list[SourceError] = []
-    for path in dict.fromkeys(str(p) for p in paths):
-        try:
-            specs.extend(discover(path, settings.roles))
-        except BadInput as error:
-            errors.append(SourceError(error.source, error.error, fatal=True))
-    return distinct(specs), errors
+        problems.extend(reading.errors)
+    return Report(tuple(runs), tuple(problems))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,4 +227,4 @@ def _with_head(pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield from it
 
 
-__all__: Sequence[str] = ("Reading", "find_runs", "read_run", "replay")
+__all__: Sequence[str] = ("Reading", "find", "read_run", "replay", "replay_found")
