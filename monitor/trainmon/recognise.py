@@ -39,7 +39,7 @@ NOT_LOG_NAMES = re.compile(
 
 LOG_SUFFIXES = (".log", ".out", ".err", ".txt")
 FAR = 1 << 20  # bytes looked at in a text that begins like a log but shows no metric in its head
-MLFLOW_LINE = re.compile(rb"\d{10,16} \S+ -?\d+\s*")
+MLFLOW_LINE = re.compile(rb"\d{12,14} \S+( -?\d+( \S+ \S+)?)?\s*")
 
 
 @dataclass(frozen=True, slots=True)
