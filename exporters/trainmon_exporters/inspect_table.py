@@ -128,4 +128,4 @@ def _duration(seconds: float) -> str:
 
 def _safe(text: str) -> str:
     """Return a name from a log without what could command a terminal."""
-    return _CONTROL.sub("?", text)
+    return _CONTROL.sub("\ufffd", text)

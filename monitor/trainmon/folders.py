@@ -22,8 +22,8 @@ _UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2
 
 
 def showable(name: str) -> str:
-    """Return a file name that is safe to print anywhere: odd characters become "?", length is capped."""
-    text = _UNSHOWABLE.sub("?", name)
+    """Return a file name that is safe to print anywhere: odd characters become U+FFFD, length is capped."""
+    text = _UNSHOWABLE.sub("\ufffd", name)
     return text if len(text) <= MAX_NAME else f"{text[: MAX_NAME // 2]}…{text[-MAX_NAME // 2 + 1 :]}"
 
 

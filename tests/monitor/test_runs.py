@@ -250,11 +250,11 @@ def test_names_are_relative_and_safe_to_show(tmp_path, monkeypatch):
     odd = os.fsencode(tmp_path) + b"/\xff\x1b[31m.jsonl"
     Path(os.fsdecode(odd)).write_bytes(b'{"step": 1, "loss": 2}\n')
     [run] = discover(str(tmp_path))
-    assert run.name == "??[31m.jsonl"
+    assert run.name == "\ufffd\ufffd[31m.jsonl"
     monkeypatch.chdir(tmp_path)
     lines(tmp_path / "here/metrics.jsonl")
     lines(tmp_path / "metrics.jsonl")
-    assert [r.name for r in discover(".")] == [tmp_path.name, "??[31m.jsonl", "here"]
+    assert [r.name for r in discover(".")] == [tmp_path.name, "\ufffd\ufffd[31m.jsonl", "here"]
 
 
 def test_equal_names_from_several_roots_are_told_apart(tmp_path):
