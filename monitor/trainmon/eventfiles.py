@@ -21,7 +21,7 @@ HEADER = 12
 FRAME = 16  # bytes of a record beside its payload
 TAIL = (1 << 18, 1 << 22, 1 << 24)  # bytes at the end in which the last record is looked for
 MAX_RECORD = 1 << 28
-MAX_TRIES = 50_000
+MAX_TRIES = 10_000
 
 _ZEROS = re.compile(rb"\0{4,}")
 

@@ -116,7 +116,12 @@ class Reading:
 
     def reports(self, knowledge: Knowledge) -> list[RunReport]:
         """Return a report for each run that the sources hold."""
-        return report_runs(self.session, knowledge, self.axis, self.skipped)
+        reports = report_runs(self.session, knowledge, self.axis, self.skipped)
+        return [replace(r, sources=self.files(i, r.sources)) for i, r in enumerate(reports)]
+
+    def files(self, run: int, sources: Iterable[str]) -> tuple[str, ...]:
+        """Return the files that hold points of the run with this number, in the order of its sources."""
+        return tuple(name for source in sources for name in self.feeds[source].held.get(run, ()))
 
 
 def read_run(spec: RunSpec, settings: Settings, progress: Progress | None = None) -> Reading:
@@ -126,7 +131,11 @@ def read_run(spec: RunSpec, settings: Settings, progress: Progress | None = None
     for s in spec.sources:
         session.open(s.name, s.prefix, s.rank)
     for name, batch in _in_turn(feeds, session):
+        counts = [r.points for r in session.runs]
         session.feed(name, batch)
+        for number, run in enumerate(session.runs):
+            if run.points > (counts[number] if number < len(counts) else 0):
+                feeds[name].held.setdefault(number, {})[feeds[name].file] = None
     session.end()
     return Reading(session, feeds)
 
@@ -155,11 +164,13 @@ class SourceFeed:
         self.axis = ""
         self.format = ""
         self.rows = 0
+        self.file = ""  # the one being read
+        self.held: dict[int, dict[str, None]] = {}  # files with points of a run, by the run's number
 
     def batches(self) -> Iterator[Batch]:
         """Yield the source's batches; a file that can't be read becomes an error, and the next one is read."""
         for i, path in enumerate(self.spec.paths):
-            name = self.spec.shown(i)
+            name = self.file = self.spec.shown(i)
             try:
                 yield from self._file(path, name)
             except BadInput as error:

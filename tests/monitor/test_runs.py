@@ -282,6 +282,15 @@ def test_a_file_that_breaks_off_is_named_and_the_rest_of_the_chain_is_read(tmp_p
     assert ("20231231_000000.json.gz", None, True) in named
 
 
+def test_each_run_of_a_chain_names_the_files_that_hold_it(tmp_path):
+    for day, start in ((1, 0), (2, 20), (3, 0)):  # begun, continued, begun again
+        rows = [{"step": start + i, "loss": 2.0} for i in range(20)]
+        (tmp_path / f"2024010{day}_000000.json").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    first, second = replay(tmp_path).runs
+    assert (first.run, first.sources) == (tmp_path.name, ("20240101_000000.json", "20240102_000000.json"))
+    assert (second.run, second.sources) == (f"{tmp_path.name}#2", ("20240103_000000.json",))
+
+
 @pytest.fixture
 def unprivileged():
     """A directory of our own, and the rights of somebody who is not root (root may read everything)."""
@@ -337,3 +346,12 @@ def test_a_source_that_ended_early_leaves_the_word_to_the_next(tmp_path):
     (tmp_path / "log.txt").write_text("".join(json.dumps(r) + "\n" for r in rows))
     [run] = replay(tmp_path).runs
     assert [i.series for i in run.incidents] == [("train/loss",)]
+
+
+def test_the_event_files_of_the_corpus(corpus):
+    found = {r.name: r.sources for r in discover(str(corpus / "tfevents"))}
+    assert len(found) == 24
+    [many] = found["harel147__OffTheDip-Surf-Conditions-Analysis"]
+    assert len(many.paths) == 9
+    assert [s.prefix for s in found["tensorflow__tensorboard/functionaltests"]] == ["", "eval/"]
+    assert [(s.prefix, len(s.paths)) for s in found["Wardat-ISU__DeepLocalize"]] == [("train/", 2), ("validation/", 1)]
