@@ -8,7 +8,9 @@ a class that follows `base.Reader`, teach `sniff` to tell it apart, and add samp
 from __future__ import annotations
 
 from trainmon.readers.base import Reader
+from trainmon.readers.events import EventReader
 from trainmon.readers.jsonl import JsonlReader
+from trainmon.readers.resync import looks_like_events
 from trainmon_rules.errors import BadInput
 
 HEAD = 1 << 16  # bytes that `sniff` wants to see, if the source has that many
@@ -16,6 +18,8 @@ HEAD = 1 << 16  # bytes that `sniff` wants to see, if the source has that many
 
 def sniff(name: str, head: bytes) -> Reader:
     """Return a reader for a source that begins with `head`; BadInput if it is no log that we read."""
+    if looks_like_events(head):
+        return EventReader()
     if not head.strip():
         raise BadInput(name, "is empty")
     if head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{":

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,19 @@ class Records:
     def params(self, values: Mapping[str, Any]) -> None:
         """Take settings found in the log; they are no record of their own."""
         self._events.append(Params(self.row, dict(values)))
+
+    def settle(self, axis: str, step: int) -> bool:
+        """Say from outside which axis the records are on from `step` on; False if they keep the one they have.
+
+        A record that was held back to learn the axis is emitted. Rows give way to steps where that doesn't go
+        back; epochs don't.
+        """
+        if self.axis == "" or (self.axis == "row" and step >= self.last_step):
+            if self._held is not None:
+                self.axis = "row"
+                self._emit_held()
+            self.axis = axis
+        return self.axis == axis
 
     def boundary(self, why: str) -> None:
         """Say that what follows is another run."""
@@ -207,7 +221,7 @@ class Records:
             column.time.append(time)
             column.value.append(value)
             column.row.append(row)
-            found = found or find_key({key: 0}, EPOCH_KEYS) is None
+            found = found or not _is_epoch(key)
         self.metric_rows += found
         self._look_for_the_end(row, step, values)
 
@@ -223,19 +237,37 @@ class Records:
 
 def find_key(values: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
     """Return the first of `names` among the keys, however it is capitalised."""
+    return _find(tuple(values), names)
+
+
+@lru_cache(maxsize=512)  # a log has few sets of keys and many records
+def _find(keys: tuple[str, ...], names: tuple[str, ...]) -> str | None:
     for name in names:
-        if name in values:
+        if name in keys:
             return name
-    if any(k[:1].isupper() for k in values):
-        lower = {k.lower(): k for k in reversed(list(values))}
+    if any(k[:1].isupper() for k in keys):
+        lower = {k.lower(): k for k in reversed(keys)}
         for name in names:
             if name in lower:
                 return lower[name]
     return None
 
 
+@lru_cache(maxsize=4096)
+def _is_epoch(key: str) -> bool:
+    return _find((key,), EPOCH_KEYS) is not None
+
+
+@lru_cache(maxsize=512)
+def _time_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the keys that may hold the wall time, the likeliest first."""
+    return tuple(key for name in TIME_KEYS if (key := _find(keys, (name,))) is not None)
+
+
 def number(raw: Any) -> float | None:
     """Return a number, a number in a string, or None if it is neither; ±1.797e308 stands for infinity."""
+    if type(raw) is float and abs(raw) < INFINITE:
+        return raw
     if isinstance(raw, bool) or raw is None:
         return None
     if isinstance(raw, str):
@@ -285,10 +317,7 @@ def _epoch(values: Mapping[str, Any]) -> float | None:
 
 def _time_of(values: Mapping[str, Any], known: float) -> tuple[str | None, float]:
     """Return the record's wall time in seconds since the epoch, and the key that gave it."""
-    for name in TIME_KEYS:
-        key = find_key(values, (name,))
-        if key is None:
-            continue
+    for key in _time_keys(tuple(values)):
         raw = values[key]
         value = number(raw)
         if value is not None:
