@@ -117,7 +117,7 @@ class Reading:
     def reports(self, knowledge: Knowledge) -> list[RunReport]:
         """Return a report for each run that the sources hold."""
         reports = report_runs(self.session, knowledge, self.axis, self.skipped)
-        return [replace(r, sources=self.files(i, r.sources)) for i, r in enumerate(reports)]
+        return [replace(r, sources=self.files(i, r.sources) or r.sources) for i, r in enumerate(reports)]
 
     def files(self, run: int, sources: Iterable[str]) -> tuple[str, ...]:
         """Return the files that hold points of the run with this number, in the order of its sources."""
@@ -136,6 +136,8 @@ def read_run(spec: RunSpec, settings: Settings, progress: Progress | None = None
         for number, run in enumerate(session.runs):
             if run.points > (counts[number] if number < len(counts) else 0):
                 feeds[name].held.setdefault(number, {})[feeds[name].file] = None
+    if any(f.format for f in feeds.values()):
+        session.begin()
     session.end()
     return Reading(session, feeds)
 

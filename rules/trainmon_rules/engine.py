@@ -182,6 +182,11 @@ class Session:
         """
         self.sources.setdefault(source, Source(source, prefix, rank))
 
+    def begin(self) -> None:
+        """Open the first run, though no point has come: a log that can be read but holds none is a run all the same."""
+        if not self.runs and self.sources:
+            self._run(0, next(iter(self.sources.values())))
+
     def feed(self, source: str, batch: Batch) -> list[Run]:
         """Take a batch of a source; return the runs whose findings changed."""
         src = self.sources.setdefault(source, Source(source))

@@ -291,6 +291,15 @@ def test_each_run_of_a_chain_names_the_files_that_hold_it(tmp_path):
     assert (second.run, second.sources) == (f"{tmp_path.name}#2", ("20240103_000000.json",))
 
 
+def test_a_log_without_a_number_is_a_run_of_which_nothing_can_be_said(tmp_path):
+    (tmp_path / "log.jsonl").write_text('{"note": "nothing yet"}\n')
+    report = replay(tmp_path / "log.jsonl")
+    assert [(r.run, r.sources, r.points, r.verdict) for r in report.runs] == [
+        ("log.jsonl", ("log.jsonl",), 0, "insufficient-data")
+    ]
+    assert report.errors == ()
+
+
 @pytest.fixture
 def unprivileged():
     """A directory of our own, and the rights of somebody who is not root (root may read everything)."""
