@@ -16,7 +16,8 @@ class Role:
     """What a tag can mean.
 
     `direction` is +1 where rising is bad, −1 where falling is bad, 0 where neither is; `log` roles are judged by
-    their logarithm; `unit` is "" where frameworks differ.
+    their logarithm; `unit` is "" where frameworks differ; `total` is the role that speaks in its place where it
+    is logged ("" for none).
     """
 
     name: str
@@ -24,6 +25,7 @@ class Role:
     log: bool
     about: str
     unit: str = ""
+    total: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +84,7 @@ def _shown(key: str, keys: Collection[str]) -> bool:
 def table() -> Table:
     """Return the shipped table, read once a process."""
     data: Any = load_packaged("roles.yaml")
-    sign = {"down": 1, "up": -1, "none": 0}
-    roles = {
-        name: Role(name, sign[str(r["direction"])], bool(r.get("log", False)), str(r["about"]), str(r.get("unit", "")))
-        for name, r in data["roles"].items()
-    }
+    roles = {name: _role(name, entry) for name, entry in data["roles"].items()}
     words = {w: split for split in ("train", "val") for w in listed(data["splits"][split])}
     splits = SplitWords(words, frozenset(listed(data["splits"]["anywhere"])))
     axes: Patterns[str] = Patterns()
@@ -106,6 +104,12 @@ def table() -> Table:
     return Table(
         roles, splits, totals, frozenset(data["summaries"]), axes, frameworks, claims, ignore, paths, names, fallback
     )
+
+
+def _role(name: str, entry: Mapping[str, Any]) -> Role:
+    direction = {"down": 1, "up": -1, "none": 0}[entry["direction"]]
+    unit, total = entry.get("unit", ""), entry.get("total", "")
+    return Role(name, direction, entry.get("log", False), entry["about"], unit, total)
 
 
 def _add(entry: Mapping[str, str], paths: Patterns[Meaning], names: Patterns[Meaning]) -> None:

@@ -15,6 +15,7 @@ MAX_TAG = 256  # characters; a longer tag is no metric's name and stays unmapped
 
 _CAMEL = re.compile(r"([a-z]{2})([A-Z])")  # two letters, so that mAP stays one word
 _JOINTS = re.compile(r"[^a-z0-9/]+")
+_LOADER = re.compile(r"/dataloader_idx_\d+$")  # Lightning's mark of one of several validation sets
 _SLASHES = re.compile(r"_*/[_/]*")
 
 T = TypeVar("T")
@@ -23,6 +24,7 @@ T = TypeVar("T")
 def plain(tag: str) -> str:
     """Return the tag in lower case with its words joined by `_`; `/` stays, `%` becomes the word `pct`."""
     text = _CAMEL.sub(r"\1_\2", tag).lower().replace("%", "_pct_")
+    text = _LOADER.sub("", text)
     hidden = "_" if tag.startswith("_") else ""  # W&B's own _step and _runtime
     return hidden + _SLASHES.sub("/", _JOINTS.sub("_", text)).strip("_/")
 

@@ -161,7 +161,7 @@ VERIFIER = ["mean_reward", "loss", "nan_steps_skipped", "accuracy", "heldout_vio
         # Hugging Face: the summary at the end is no live series
         ("train_loss", HF_END, "", "final_summary"),
         ("train/train_loss", ["train/" + k for k in HF_END], "", "final_summary"),
-        ("train_loss", ["train_loss"], "", "train_loss"),
+        ("train_loss", ["train_loss", "train_samples_per_second"], "", "train_loss"),
         ("train_loss", ["loss", "train_loss"], "", "twin"),
         ("eval_wikitext_loss", ["loss", "eval_wikitext_loss"], "", "val_loss"),
         ("eval_g0_loss", ["loss", "eval_g0_loss"], "", "val_loss"),
@@ -231,6 +231,10 @@ VERIFIER = ["mean_reward", "loss", "nan_steps_skipped", "accuracy", "heldout_vio
         ("average_loss", ["average_loss", "step_loss"], "", "twin"),
         ("average_loss", ["average_loss"], "", "train_loss"),
         ("best_val_loss", ["val_loss", "best_val_loss"], "", "twin"),
+        ("val_loss/dataloader_idx_0", FORK, "", "val_loss"),
+        ("train.loss", [], "", "train_loss"),
+        ("generator/loss", [], "", "adversarial_loss"),
+        ("critic/loss", [], "", "value_loss"),
         # short names
         ("trl", LLMC, "", "train_loss"),
         ("tel", LLMC, "", "val_loss"),
@@ -398,6 +402,9 @@ def test_no_name_is_listed_twice_with_different_meanings():
 def test_directions_say_which_way_is_bad():
     directions = {name: TABLE.roles[name].direction for name in ("train_loss", "eval_error", "reward", "rl_loss", "kl")}
     assert directions == {"train_loss": 1, "eval_error": 1, "reward": -1, "rl_loss": 0, "kl": 0}
+    totals = {name: r.total for name, r in TABLE.roles.items() if r.total}
+    assert totals["loss_component"] == "train_loss"
+    assert set(totals.values()) <= set(TABLE.roles)
     assert [name for name, r in TABLE.roles.items() if r.log and "grad" in name] == ["grad_norm", "grad_norm_component"]
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from trainmon.readers.records import flatten
+from trainmon.readers.values import flatten
 
 MAX_TEXT = 1 << 18  # bytes; a longer text is no list of settings
 MAX_LINE = 512  # characters; a longer line is no single setting
