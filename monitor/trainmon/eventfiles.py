@@ -17,6 +17,9 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainmon.readers.crc import masked
+from trainmon.readers.resync import looks_like_events
+
 HEADER = 12
 FRAME = 16  # bytes of a record beside its payload
 TAIL = (1 << 18, 1 << 22, 1 << 24)  # bytes at the end in which the last record is looked for
@@ -37,10 +40,10 @@ class EventFile:
 
 def is_event_file(head: bytes) -> bool:
     """Tell from the first bytes whether this is an event file."""
-    if len(head) < HEADER or _length(head, 0) is None:
+    if not looks_like_events(head):
         return False
     payload = head[HEADER:84]
-    return not payload or payload[:1] == b"\t" or b"brain.Event:" in payload
+    return _length(head, 0) is None or not payload or payload[:1] == b"\t" or b"brain.Event:" in payload
 
 
 def probe(path: Path, head: bytes) -> EventFile:
@@ -53,10 +56,10 @@ def probe(path: Path, head: bytes) -> EventFile:
     head : bytes
         Its first bytes, which `is_event_file` accepts.
     """
-    first = _wall_time(head, 0)
-    if not math.isfinite(first):
-        first = _time_in_name(path.name)
-    return EventFile(path, first, max(first, _last_time(path)))
+    last = _last_time(path)
+    times = (_wall_time(head, 0), _time_in_name(path.name), last, 0.0)
+    first = next(t for t in times if math.isfinite(t))
+    return EventFile(path, first, max(first, last))
 
 
 def chains(files: list[EventFile]) -> list[list[EventFile]]:
@@ -80,14 +83,10 @@ def chains(files: list[EventFile]) -> list[list[EventFile]]:
 
 def _length(data: bytes, at: int) -> int | None:
     """Return the length of the record whose header stands at `at`, None if there is no valid header."""
-    from google_crc32c import value as crc32c  # noqa: PLC0415 - not needed by --help
-
     if at + HEADER > len(data):
         return None
-    crc = crc32c(data[at : at + 8])
-    masked = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-    length, stored = struct.unpack_from("<QI", data, at)
-    return int(length) if masked == stored and length <= MAX_RECORD else None
+    length, check = struct.unpack_from("<QI", data, at)
+    return int(length) if length <= MAX_RECORD and masked(data[at : at + 8]) == check else None
 
 
 def _wall_time(data: bytes, at: int) -> float:
@@ -145,4 +144,4 @@ def _next_header(data: bytes, at: int) -> int:
 
 def _time_in_name(name: str) -> float:
     found = re.search(r"tfevents\.(\d{9,11})(?:\.|$)", name)
-    return float(found.group(1)) if found else 0.0
+    return float(found.group(1)) if found else math.nan

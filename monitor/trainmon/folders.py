@@ -12,19 +12,18 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trainmon.readers.values import clean_name
+
 MAX_DEPTH = 16
 MAX_FILES = 200_000  # entries looked at; more are counted as left out
 MAX_NAME = 256  # characters of a name shown
 PASSED_OVER = frozenset({"__pycache__", "node_modules", "site-packages"})
 
-# Control characters, bidirectional marks, line separators and what is left of bytes that are no UTF-8.
-_UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
-
 
 def showable(name: str) -> str:
     """Return a file name that is safe to print anywhere: odd characters become U+FFFD, length is capped."""
-    text = _UNSHOWABLE.sub("\ufffd", name)
-    return text if len(text) <= MAX_NAME else f"{text[: MAX_NAME // 2]}…{text[-MAX_NAME // 2 + 1 :]}"
+    half = MAX_NAME // 2
+    return clean_name(name if len(name) <= MAX_NAME else f"{name[:half]}…{name[1 - half :]}")
 
 
 @dataclass(slots=True)

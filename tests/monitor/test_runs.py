@@ -13,7 +13,7 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from trainmon import replay
-from trainmon.eventfiles import chains, is_event_file, probe
+from trainmon.eventfiles import EventFile, chains, is_event_file, probe
 from trainmon.folders import MAX_DEPTH
 from trainmon.runs import RunSpec, SourceSpec, discover, distinct
 from trainmon_rules.errors import BadInput
@@ -128,10 +128,17 @@ def test_what_is_framed_alike_but_holds_no_events_is_no_event_file(tmp_path):
     with (tmp_path / "data").open("wb") as f:
         RecordWriter(f).write(b"\x0a\x80\x01" + bytes(200))  # a TFRecord of tf.train.Example
     assert not is_event_file((tmp_path / "data").read_bytes())
-    broken = bytearray(events(tmp_path / "events.out.tfevents.1.host").read_bytes())
+
+
+def test_a_flipped_bit_in_the_first_header_hides_no_event_file(tmp_path):
+    path = events(tmp_path / "events.out.tfevents.1600000000.host")
+    broken = bytearray(path.read_bytes())
     assert is_event_file(bytes(broken))
     broken[0] ^= 1
-    assert not is_event_file(bytes(broken))
+    broken[12] ^= 1
+    path.write_bytes(broken)
+    assert is_event_file(bytes(broken))
+    assert probe(path, bytes(broken)) == EventFile(path, 1.6e9, BEGAN + 100)
 
 
 @pytest.mark.parametrize("filler", [0, 100_000])
@@ -364,3 +371,10 @@ def test_the_event_files_of_the_corpus(corpus):
     assert len(many.paths) == 9
     assert [s.prefix for s in found["tensorflow__tensorboard/functionaltests"]] == ["", "eval/"]
     assert [(s.prefix, len(s.paths)) for s in found["Wardat-ISU__DeepLocalize"]] == [("train/", 2), ("validation/", 1)]
+
+
+def test_keras_siblings_are_read_as_one_run_whose_roles_come_from_the_directory(tmp_path):
+    events(tmp_path / "train/events.v2", tag="epoch_loss")
+    events(tmp_path / "validation/events.v2", tag="epoch_loss")
+    [run] = replay(tmp_path).runs
+    assert run.roles == {"train_loss": ["train/epoch_loss"], "val_loss": ["validation/epoch_loss"]}
