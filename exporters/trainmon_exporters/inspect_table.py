@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -42,10 +42,9 @@ def _print_run(run: RunFacts, console: Console) -> None:
         console.print(_table(("attempt", "steps", ">points"), rows))
     mapped = [t for t in run.tags if t.role]
     if mapped:
-        names = (">points", "steps", "a report every", "last value")
-        one = len({t.source for t in mapped}) == 1
-        heads = ("role", "tag", *names) if one else ("role", "tag", "source", *names)
-        console.print(_table(heads, [_tag(t, one) for t in mapped]))
+        number = {s.source: str(i) for i, s in enumerate(run.sources, 1)} if len(run.sources) > 1 else {}
+        heads = ("role", "tag", *(("#",) if number else ()), ">points", "steps", "a report every", "last value")
+        console.print(_table(heads, [_tag(t, number) for t in mapped]))
     notes = [*_unmapped(run.unmapped), *_blind(run.blind)]
     if notes:
         console.print(_notes(notes))
@@ -53,12 +52,14 @@ def _print_run(run: RunFacts, console: Console) -> None:
 
 def _print_sources(run: RunFacts, console: Console) -> None:
     rows = []
-    for s in run.sources:
+    many = len(run.sources) > 1
+    for number, s in enumerate(run.sources, 1):
         skipped = ", ".join(f"{n:,} {kind}" for kind, n in sorted(s.skipped.items()) if n)
         more = f" and {len(s.files) - 1} more" if len(s.files) > 1 else ""
         name = _safe(s.source) + more
-        rows.append((name, s.format or "unreadable", f"{s.records:,}", f"{s.points:,}", _safe(skipped)))
-    console.print(_table(("source", "format", ">records", ">points", "skipped"), rows))
+        counts = (s.format or "unreadable", f"{s.records:,}", f"{s.points:,}", _safe(skipped))
+        rows.append((*((str(number),) if many else ()), name, *counts))
+    console.print(_table((*(("#",) if many else ()), "source", "format", ">records", ">points", "skipped"), rows))
 
 
 def _unmapped(tags: Sequence[str]) -> Iterable[tuple[str, str]]:
@@ -86,11 +87,12 @@ def _notes(rows: Iterable[tuple[str, str]]) -> Table:
     return table
 
 
-def _tag(t: TagFacts, one_source: bool) -> tuple[str, ...]:
+def _tag(t: TagFacts, number: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a tag's row; where a run has several sources, with the number of its own."""
     every = "" if t.steps_per_report is None else f"{t.steps_per_report:,} step{'s'[: t.steps_per_report != 1]}"
     if t.seconds_per_report is not None:
         every += f", {_duration(t.seconds_per_report)}"
-    source = () if one_source else (_safe(t.source),)
+    source = (number[t.source],) if number else ()
     span = _span(t.first_step, t.last_step)
     return (t.role, _safe(t.tag), *source, f"{t.points:,}", span, every, _number(t.last_value))
 

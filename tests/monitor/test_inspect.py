@@ -72,9 +72,9 @@ def test_the_table_fits_80_columns_and_is_plain_when_piped(folder):
     words = " ".join(shown.split())
     for part in (
         "run ended, step 0–390, 120 points",
-        "run/metrics.jsonl jsonl 50 100 50 text values",
+        "1 run/metrics.jsonl jsonl 50 100 50 text values",
         "2 200–390",
-        "train_loss loss",
+        "learning_rate lr 2 20 0–19",
         "10 steps, 3 s",
         "unmapped odd",
         "blind nonfinite: no series of role",
