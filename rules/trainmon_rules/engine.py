@@ -89,6 +89,7 @@ class Run:
     first_step: int | None = None
     last_step: int | None = None
     sources: list[str] = field(default_factory=list)
+    told: Mapping[str, Source] = field(default_factory=dict, repr=False)  # all sources of the session, by name
 
     def tags_by_role(self, order: Sequence[str]) -> dict[str, list[str]]:
         """Return the tags of each role ("" for the unmapped), by source in the given order, then as they appeared."""
@@ -101,8 +102,24 @@ class Run:
 
     @property
     def incidents(self) -> list[Incident]:
-        """The run's incidents now, in the order of their detection."""
-        return group(self.name, self.findings.values())
+        """The run's incidents now, in the order of their detection.
+
+        Of several sources that tell the same run, the one of the lowest rank speaks for each of its roles.
+        """
+        return group(self.name, [f for f in self.findings.values() if not self._spoken_for(f)])
+
+    def _spoken_for(self, f: Finding) -> bool:
+        """Whether a richer source has the finding's role, and hadn't ended when it began."""
+        told = self.told
+        if f.source not in told or not told[f.source].rank:
+            return False
+        richer = [
+            t.series
+            for a in self.attempts
+            for t in a.tracked.values()
+            if t.series.role == f.role and told[t.series.source].rank < told[f.source].rank
+        ]
+        return any(not told[s.source].closed or s.last_step >= f.onset_step for s in richer)
 
     def attempt(self, number: int) -> Attempt:
         """Return the attempt, opening it (and those before) if need be."""
@@ -117,6 +134,7 @@ class Source:
 
     name: str
     prefix: str = ""
+    rank: int = 0  # 0 speaks first, see `Session.open`
     splitter: Splitter = field(default_factory=Splitter)
     keys: dict[str, None] = field(default_factory=dict)  # tags seen in this run of the source, in order
     roles: dict[str, str] = field(default_factory=dict)
@@ -149,9 +167,25 @@ class Session:
         self.runs: list[Run] = []
 
     # ------------------------------------------------------------------ in
-    def open(self, source: str, prefix: str = "") -> None:
-        """Announce a source, so that rules over several sources know whom to wait for."""
-        self.sources.setdefault(source, Source(source, prefix))
+    def open(self, source: str, prefix: str = "", rank: int = 0) -> None:
+        """Announce a source, so that rules over several sources know whom to wait for.
+
+        Parameters
+        ----------
+        source : str
+            Its name, unique in the session.
+        prefix : str
+            The directory that prefixes its tags.
+        rank : int
+            Where several sources tell the same run, what a source finds on a role is heard only if no open source
+            of a lower rank has that role.
+        """
+        self.sources.setdefault(source, Source(source, prefix, rank))
+
+    def begin(self) -> None:
+        """Open the first run, though no point has come: a log that can be read but holds none is a run all the same."""
+        if not self.runs and self.sources:
+            self._run(0, next(iter(self.sources.values())))
 
     def feed(self, source: str, batch: Batch) -> list[Run]:
         """Take a batch of a source; return the runs whose findings changed."""
@@ -185,7 +219,7 @@ class Session:
     def _run(self, number: int, src: Source) -> Run:
         while len(self.runs) <= number:
             n = len(self.runs)
-            self.runs.append(Run(self.name if n == 0 else f"{self.name}#{n + 1}"))
+            self.runs.append(Run(self.name if n == 0 else f"{self.name}#{n + 1}", told=self.sources))
             self.runs[-1].facts.update(self.settings.answers)
         if src.run != number:
             self._end_run(src)
