@@ -412,7 +412,7 @@ def test_directions_say_which_way_is_bad():
 def _roles(batch):
     session = Session("run", Settings.default())
     session.feed("log", batch)
-    return session.runs[0].roles
+    return session.runs[0].tags_by_role(["log"])
 
 
 def test_hyper_parameters_in_the_log_give_the_framework_away_before_its_keys_do():

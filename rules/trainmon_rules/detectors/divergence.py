@@ -38,7 +38,7 @@ from trainmon_rules.points import FloatArray
 from trainmon_rules.robust import mad_sigma, median
 from trainmon_rules.series import RELATIVE_FLOOR, Block, Series, block_end
 
-QUICK = 5  # reports whose median is enough for a fall off a cliff
+QUICK, QUICK_LOSS = 5, 16  # reports whose median is enough for a fall off a cliff; a shorter rise of a loss is a spike
 
 
 class Divergence(Detector):
@@ -65,7 +65,8 @@ class Divergence(Detector):
         self.medians: deque[tuple[int, int, float]] = deque(maxlen=64)  # (index, step, long median) not yet old
         self.recent: deque[float] = deque(maxlen=16)  # medians of consecutive windows of m: their jumps are the noise
         self.looks = 0
-        self.error = self.sharp = math.inf  # noise of a median of m and of five, from before a rise is watched
+        self.quick = QUICK if series.direction < 0 else QUICK_LOSS
+        self.error = self.sharp = math.inf  # noise of a median of m and of the quick one, from before a rise is watched
         self.open: Finding | None = None
         self.peak = -math.inf
 
@@ -123,7 +124,7 @@ class Divergence(Detector):
             return self._from_the_start(block, at, end, y[good]) if self.open is None else None
         if self.looks == 0:  # while a rise is being watched, the noise is that from before it
             past = y[: -2 * m][good[: -2 * m]][-100:]
-            self.error, self.sharp = median_error(past, m), median_error(past, QUICK)
+            self.error, self.sharp = median_error(past, m), median_error(past, self.quick)
         progress = max(0.0, self.start - self.best) if math.isfinite(self.start) else 0.0
         least = max(
             self.params.errors * self.error, self.params.progress * progress, self.params.level * abs(self.best)
@@ -135,7 +136,7 @@ class Divergence(Detector):
             return None
         if self._annealed(block, at):
             least = max(least, self.params.critical * progress)
-        elif (quick := median(y[-QUICK:][good[-QUICK:]])) - self.best > max(
+        elif (quick := median(y[-self.quick :][good[-self.quick :]])) - self.best > max(
             2 * self.params.errors * self.sharp, self.params.critical * progress, 2 * least
         ):
             return self._open(block, at, end, quick, self.best, progress)
