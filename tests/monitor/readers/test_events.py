@@ -31,6 +31,7 @@ from tfevents_kit import (
     version,
 )
 
+from trainmon import replay
 from trainmon.readers import HEAD, sniff
 from trainmon.readers.events import EventReader
 from trainmon_rules.points import Boundary, Finish
@@ -433,3 +434,25 @@ def test_every_event_file_of_the_corpus(corpus):
         assert by_tag(points(batches)) == by_tag(oracle(data)), path.name
         assert not problems_of(batches), path.name
         assert "cut tail" not in reader.skipped
+
+
+def test_a_first_record_of_123_bytes_is_no_json():
+    short = len(event(Summary.Value(tag="x", simple_value=1)))
+    data = frame(event(Summary.Value(tag="x" * (124 - short), simple_value=1)))
+    assert data[:1] == b"{"
+    assert sniff("x", data).format == "tfevents"
+
+
+def test_replay_goes_on_behind_a_corrupt_record_and_lists_it(tmp_path):
+    parts = [frame(version()), *(frame(scalar(i, 2.0 if i < 50 else math.nan)) for i in range(60))]
+    parts[10] = parts[10][:-1] + bytes([parts[10][-1] ^ 1])
+    path = tmp_path / "events.out.tfevents"
+    path.write_bytes(b"".join(parts))
+    report = replay(path)
+    [run] = report.runs
+    assert run.points == 59
+    assert run.verdict == "critical"
+    assert run.skipped == {"corrupt records": 1}
+    [error] = report.errors
+    assert error.offset == sum(map(len, parts[:10]))
+    assert not error.fatal

@@ -48,6 +48,10 @@ def oracle(data):
 
 
 def oracle_event(payload, row=0):
+    return [p for p in _scalars(payload, row) if (p[0], p[3]) != ("hp_metric", -1)]
+
+
+def _scalars(payload, row):
     event = Event.FromString(payload)
     time = event.wall_time or math.nan  # zero and missing are the same
     for value in event.summary.value:
@@ -55,8 +59,6 @@ def oracle_event(payload, row=0):
         if plugin == "hparams":
             continue
         if value.WhichOneof("value") == "simple_value":
-            if value.tag == "hp_metric" and value.simple_value == -1:
-                continue
             yield value.tag, event.step, time, value.simple_value, row
         elif value.WhichOneof("value") == "tensor" and plugin not in NOT_SCALARS:
             shape = [d.size for d in value.tensor.tensor_shape.dim]
