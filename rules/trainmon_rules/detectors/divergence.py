@@ -48,12 +48,16 @@ class Divergence(Detector):
 
     @dataclass(frozen=True, slots=True)
     class Params:
-        """Standard errors, share of progress, share of level; the share of progress lost that is critical."""
+        """Thresholds: standard errors, share of progress, share of level.
+
+        `critical` is the share of progress lost that is critical, if the rule `pages` at all.
+        """
 
         errors: float = 6.0
         progress: float = 0.12
         level: float = 0.02
         critical: float = 0.5
+        pages: bool = True
 
     params: Params
 
@@ -211,7 +215,7 @@ class Divergence(Detector):
 
     def _severity(self, rise: float, progress: float) -> Severity:
         lost = rise / progress if progress > 0 else math.inf
-        return Severity.CRITICAL if lost >= self.params.critical else Severity.WARNING
+        return Severity.CRITICAL if self.params.pages and lost >= self.params.critical else Severity.WARNING
 
     def _follow(self, block: Block, at: int, now: float, rise: float, least: float, progress: float) -> Finding | None:
         found = self.open

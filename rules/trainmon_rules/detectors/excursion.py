@@ -73,7 +73,7 @@ class Excursion(Detector):
     # ------------------------------------------------------------------ the life of an excursion
     def update(self, block: Block) -> Iterable[Finding]:
         """Yield findings as excursions open, grow and end."""
-        if self.episode is None:
+        if self.episode is None and block.start >= 12:
             b = block.baseline
             if b is None:
                 return ()

@@ -62,8 +62,9 @@ class GradExplosion(GradSpike):
         return self._early(block)
 
     def _early(self, block: Block) -> Iterator[Finding]:
-        if block.start + len(block) in LOOKS and not self.started_badly and self.episode is None:
-            found = self._start(block)
+        if not self.started_badly and self.episode is None:
+            end = block.start + len(block)
+            found = self._start(block) if end in LOOKS else self._young(block) if end < LOOKS[2] else None
             if found is not None:
                 self.started_badly = True
                 yield found
@@ -91,6 +92,25 @@ class GradExplosion(GradSpike):
             int(self.series.before(seen, seen).step[0]),
             severity=Severity.CRITICAL,
         )
+
+    def _young(self, block: Block) -> Finding | None:
+        """Judge too few reports for a baseline: twice among three a hundredfold of the first, and a loss no better."""
+        at, seen = len(block) - 1, block.start + len(block)
+        view = self.series.before(seen, seen)
+        norms, loss = view.value, self.peer("train_loss", block, at, seen).finite
+        if len(norms) < 5 or len(loss) < 4 or not (np.isfinite(norms[:2]) & (norms[:2] > 0)).all():
+            return None
+        first, over = float(norms[:2].max()), norms[-3:] >= self.params.ratio * float(norms[:2].max())
+        if over.sum() < HITS or not over[-1] or loss[-1] < np.median(loss[:3]):
+            return None
+        top = float(norms[-3:].max())
+        ratio = {"first": first, "peak": top, "ratio": top / first, "loss now": float(loss[-1])}
+        summary = (
+            f"{self.series.tag} grew from {first:.3g} to {top:.3g} within {seen} reports and the loss is no better"
+        )
+        start = int(np.flatnonzero(norms > 3 * first)[0])
+        summary = f"{grew} and the loss is no better"
+        return self.finding(block, at, summary, ratio, int(view.step[start]), float(view.time[start]), Severity.WARNING)
 
     def opens(self, block: Block, at: int, baseline: Baseline, hits: list[Hit]) -> Finding | None:
         """Open when two of three reports are a hundredfold."""

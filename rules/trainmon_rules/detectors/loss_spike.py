@@ -23,14 +23,19 @@ baseline (Lightning Fabric, metaseq) and persistence (KillLossSpike, Marin).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
+
+import numpy as np
 
 from trainmon_rules.detectors.excursion import HITS, Episode, Excursion, Hit
 from trainmon_rules.detectors.schedule import restarted
 from trainmon_rules.findings import Finding, Severity
-from trainmon_rules.series import Baseline, Block
+from trainmon_rules.robust import median
+from trainmon_rules.series import Baseline, Block, Series
 
+YOUNG = 12  # reports before which a spike is measured by the range of those before it
 RESTART_REACH = 192  # reports after a warm restart in which a rise is explained by it; the baseline follows after 128
 
 
@@ -47,6 +52,11 @@ class LossSpike(Excursion):
         sparse: int = 1
 
     params: Params
+
+    def _look(self, block: Block, i: int, y: float, b: Baseline) -> Iterator[Finding]:
+        """While the baseline is short, the range of the reports before is the better yardstick."""
+        young = _young_baseline(self.series, block.start + i) if block.start + i < YOUNG else None
+        return super()._look(block, i, y, young or b)
 
     def opens(self, block: Block, at: int, baseline: Baseline, hits: list[Hit]) -> Finding | None:
         """Open at the second hit; a single large one counts where reports are sparse; a warm restart explains both."""
@@ -79,6 +89,17 @@ class LossSpike(Excursion):
     def describe(self, e: Episode) -> dict[str, Any]:
         """Return summary and evidence with the peak as of now."""
         return _words(self.series.tag, e.baseline, e.onset, e.peak, self.series.direction)
+
+
+def _young_baseline(series: Series, index: int) -> Baseline | None:
+    """Return level and range of the reports before, without the last two; None if there are too few, or signed ones."""
+    y = series.judged_of(series.before(index, YOUNG).value)[:-2] if index >= 6 else np.zeros(0)
+    y = y[np.isfinite(y)]
+    if len(y) < 4 or y.min() <= 0:
+        return None
+    level, spread = median(y), float(y.max() - y.min())
+    threshold = max(2 * spread, 0.2 * level)
+    return Baseline(level, level, 0.0, max(spread / 2, 1e-12), threshold, YOUNG)
 
 
 def _words(tag: str, b: Baseline, onset: Hit, peak: Hit, direction: int) -> dict[str, Any]:

@@ -62,3 +62,9 @@ def test_nan_in_a_side_metric_is_not_looked_at():
 
 def test_absent_is_not_nan():
     assert findings(RULE, {"loss": [2.0, None, None, 1.9]}) == []
+
+
+def test_a_gradient_that_is_only_ever_zero_or_nan_is_dead():
+    rows = {"loss": [208.4, 208.5, 209.2, 208.8], "grad_norm": [0.0, 0.0, NAN, 0.0]}
+    assert findings(RULE, rows)[0][:3] == ("critical", 2, 2)
+    assert findings(RULE, {**rows, "loss_scale": [1024.0] * 4}) == []
