@@ -11,7 +11,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from trainmon.readers.records import parse_time
+from trainmon.readers.values import parse_time
 
 _LEVEL = r"(?:TRACE|DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL|SUCCESS)"
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[@-_]")

@@ -19,13 +19,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from trainmon.readers.dialects import LinePattern, load_dialects
-from trainmon.readers.jsonl import parse_object
+from trainmon.readers.jsonl import parse_json
+from trainmon.readers.keys import STEP_KEYS
 from trainmon.readers.lines import BOM, LineCutter
 from trainmon.readers.prefixes import Bar, clean, strip_prefix, take_bar
-from trainmon.readers.records import STEP_KEYS, Records, find_key, flatten, number
+from trainmon.readers.records import Records
 from trainmon.readers.textscale import Overflows
 from trainmon.readers.textsteps import Steps
 from trainmon.readers.textvalues import cells, column_starts, to_number
+from trainmon.readers.values import find_key, flatten, number
 from trainmon_rules.points import Batch
 
 MAX_TEXT = 1 << 14  # bytes; expressions are not tried on longer lines, so that no line costs much time
@@ -293,7 +295,7 @@ def _whole(text: str | None) -> int | None:
 
 def _json(text: str) -> dict[str, Any]:
     try:
-        record = parse_object(text.encode())
+        record = parse_json(text.encode())
     except ValueError:
         return {}
     return flatten(record) if isinstance(record, dict) else {}
