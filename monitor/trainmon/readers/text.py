@@ -31,6 +31,7 @@ from trainmon.readers.values import find_key, flatten, number
 from trainmon_rules.points import Batch
 
 MAX_TEXT = 1 << 14  # bytes; expressions are not tried on longer lines, so that no line costs much time
+MAX_COUNT = 2**53  # the largest step that a float still counts
 RECENT = 64  # lines remembered to recognise one that is printed again
 
 
@@ -133,13 +134,13 @@ class TextReader:
 
     # ------------------------------------------------------------------ what the patterns caught
     def _position(self, groups: dict[str, str | None]) -> None:
-        if (step := groups.get("step")) is not None:
-            self._steps.at(int(step))
+        if (step := _whole(groups.get("step"))) is not None:
+            self._steps.at(step)
         self._steps.name_epoch(_whole(groups.get("epoch")), _whole(groups.get("epochs")))
 
     def _metrics(self, p: LinePattern, m: re.Match[str], text: str, time: float) -> None:
         groups = m.groupdict() if len(p.groups) > 1 or "pairs" not in p.groups else {"pairs": m["pairs"]}
-        if p.last_batch and "batch" in groups and int(groups["batch"] or 0) < int(groups["batches"] or 0) - 1:
+        if p.last_batch and (_whole(groups.get("batch")) or 0) < (_whole(groups.get("batches")) or 0) - 1:
             return
         values = self._values(p, groups)
         if not values:
@@ -194,17 +195,15 @@ class TextReader:
         return values
 
     def _step_of(self, p: LinePattern, groups: dict[str, str | None], values: dict[str, Any]) -> int | None:
-        if (step := groups.get("step")) is not None:
+        if (step := _whole(groups.get("step"))) is not None:
             self._steps.max_steps = _whole(groups.get("total")) or self._steps.max_steps
-            return self._steps.at(int(step))
-        if (batch := groups.get("batch")) is not None and not p.last_batch:
-            if (epochs := groups.get("epochs")) is not None:
-                self._steps.name_epoch(None, int(epochs))
-            return self._steps.unrolled(
-                _whole(groups.get("epoch")), int(batch), _whole(groups.get("batches")), p.epochs_from
-            )
+            return self._steps.at(step)
+        if (batch := _whole(groups.get("batch"))) is not None and not p.last_batch:
+            self._steps.name_epoch(None, _whole(groups.get("epochs")))
+            epoch, batches = _whole(groups.get("epoch")), _whole(groups.get("batches"))
+            return self._steps.unrolled(epoch, batch, batches, p.epochs_from)
         key = find_key(values, p.step_from + (STEP_KEYS if "json" in p.groups else ()))
-        if key is not None and math.isfinite(values[key]) and values[key] == int(values[key]):
+        if key is not None and abs(values[key]) < MAX_COUNT and values[key] == int(values[key]):
             return self._steps.at(int(values.pop(key)))
         return self._steps.implied(training=any(not k.startswith(("eval", "val", "test")) for k in values))
 
@@ -239,7 +238,7 @@ class TextReader:
         groups = m.groupdict()
         self._add(
             self._steps.of_overflow(bar),
-            self._overflows.skip(float(groups["scale"] or "nan"), groups.get("scaler")),
+            self._overflows.skip(to_number(groups["scale"] or ""), groups.get("scaler")),
             time,
         )
 
@@ -252,7 +251,7 @@ class TextReader:
     def _add(self, step: int | None, values: dict[str, Any], time: float, epoch: str | None = None) -> None:
         """Hand a record on, with the step if the axis is known; else `Records` finds one: whole epochs, or the row."""
         if epoch is not None and "epoch" not in values:
-            values = {"epoch": float(epoch), **values}
+            values = {"epoch": to_number(epoch), **values}
         if step is not None and not self._on_steps:
             self._on_steps = self.records.settle("step", step)
         if step is None or not self._on_steps:
@@ -289,7 +288,9 @@ def looks_like_text_log(head: bytes, extra: Path | None = None) -> bool:
 
 
 def _whole(text: str | None) -> int | None:
-    return None if text is None else int(text)
+    """Return a count, None if there is none; a user's pattern may catch anything."""
+    value = None if text is None else to_number(text)
+    return None if value is None or not abs(value) < MAX_COUNT else int(value)
 
 
 def _json(text: str) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from trainmon.readers.textvalues import to_number
+
 
 @dataclass(slots=True)
 class Overflows:
@@ -31,13 +33,16 @@ class Overflows:
         self._line, self._run = line, 1
         return True
 
-    def skip(self, scale: float, scaler: str | None) -> dict[str, float]:
+    def skip(self, scale: float | None, scaler: str | None) -> dict[str, float]:
         """Return the record of a skipped update; scalers other than 0 have tags of their own."""
-        tag = "loss_scale" if scaler is None or int(scaler) == 0 else f"loss_scale_{int(scaler)}"
         self.skipped += 1
         self._at_floor = False
-        self._scale[tag] = scale
-        return {tag: scale, "skipped_steps": float(self.skipped)}
+        record = {"skipped_steps": float(self.skipped)}
+        if scale is not None:
+            tag = "loss_scale" if scaler in (None, "0") else f"loss_scale_{scaler}"
+            self._scale[tag] = scale
+            record = {tag: scale, **record}
+        return record
 
     def floor(self, scale: str | None) -> dict[str, float]:
         """Return the record of the update at which the scale could fall no further; {} if it was told already."""
@@ -45,5 +50,6 @@ class Overflows:
             return {}
         self.skipped += 1
         self._at_floor = True
-        known = self._scale or ({} if scale is None else {"loss_scale": float(scale)})
+        value = None if scale is None else to_number(scale)
+        known = self._scale or ({} if value is None else {"loss_scale": value})
         return {**known, "skipped_steps": float(self.skipped)}

@@ -323,6 +323,18 @@ DIALECTS = {
             "train_loss": [(110, "nan")],
         },
     ),
+    "lightning-rich": (
+        "Epoch 1/9 ━━━━━╸━━━━━━━━━━ 30/100 0:00:08 • 0:00:10 11.13it/s v_num: 0.000 train_loss: 1.5\n",
+        {"epoch": [(130, 1.0)], "train_loss": [(130, 1.5)]},
+    ),
+    "tqdm-epochs": (
+        "Epoch 2/9: 30%|███       | 30/100 [00:10<00:10,  5.00it/s, loss=1.5]\nEpoch [3/9]: 30%|███       | 30/100 [00:10<00:10,  5.00it/s, loss=nan]\n",
+        {"epoch": [(130, 2.0), (230, 3.0)], "loss": [(130, 1.5), (230, "nan")]},
+    ),
+    "fairseq-tqdm": (
+        "epoch 003:  25%|██▌       | 100/400 [01:00<03:00,  1.66it/s, loss=5.5, ppl=45.25, num_updates=900, loss_scale=0.000]\n",
+        {"loss": [(900, 5.5)], "ppl": [(900, 45.25)]},
+    ),
     "tqdm": (
         ("\r 10%|█         | 10/100 [00:10<00:10,  5.00it/s, loss=1.5]\r100%|██████████| 100/100 [00:10<00:10,  5.00it/s, loss=1.25]"
         "\r 10%|█         | 10/100 [00:10<00:10,  5.00it/s, loss=1.125]\n"),
@@ -662,6 +674,21 @@ def test_a_bad_dialect_file_is_refused_with_file_and_line(tmp_path, old, new, li
         TextReader(path)
     assert str(error.value).startswith(f"{path}:{line}: " if line else f"{path}:")
     assert "\n" not in str(error.value)
+
+
+def test_what_a_user_s_pattern_catches_is_never_trusted(tmp_path):
+    path = tmp_path / "own.yaml"
+    path.write_text(
+        "dialects:\n  - name: ours\n    lines:\n"
+        "      - match: 'at (?P<step>\\S+) of (?P<total>\\S+) loss (?P<loss>\\S+)'\n"
+        "      - match: 'in (?P<epoch>\\S+) (?P<batch>\\S+) (?P<batches>\\S+) loss (?P<loss>\\S+)'\n"
+        "      - match: 'over (?P<scaler>\\S+) (?P<scale>\\S+)'\n        kind: overflow\n"
+    )
+    big = "9" * 4500
+    text = f"at 1 of 9 loss 2.5\nat x of y loss 2.0\nat {big} of {big} loss 1.5\nat nan of inf loss 1.25\n"
+    text += f"in x y z loss 1.0\nin {big} {big} {big} loss 0.5\nin 99999999999 99999999999 99999999999 loss 0.25\nover x y\n"
+    _, batches = read(text, path)
+    assert [v for _, v in points(batches)["loss"]] == [2.5, 2.0, 1.5, 1.25, 1.0, 0.5, 0.25]
 
 
 def test_a_missing_dialect_file_is_one_line(tmp_path):
