@@ -266,13 +266,11 @@ class Records:
     def _step(self, shape: Shape, cells: tuple[Any, ...], prefix: str) -> tuple[int, int | None]:
         """Return the record's step and the position of the key that gave it."""
         if self.axis == "row":
-            step = self.metric_rows
+            row = self.metric_rows
             self.metric_rows += any(number(cells[at]) is not None for at in shape.metric_at)
-            return step, None
+            return row, None
         if self.axis == "epoch":
-            at = shape.epoch_at
-            count = None if at is None else whole(cells[at])
-            return (self.last_step, at) if count is None else (count, at)
+            return self._whole_at(shape.epoch_at, cells), shape.epoch_at
         if self.axis not in shape.axis_at:
             shape.axis_at[self.axis] = same_axis(shape, self.axis)
         at = shape.axis_at[self.axis]
@@ -284,6 +282,11 @@ class Records:
             if epoch is not None:
                 return self._iter_in_epoch(step, epoch, prefix), at
         return step, at
+
+    def _whole_at(self, at: int | None, cells: tuple[Any, ...]) -> int:
+        """Return the step at a position, the one before where there is none."""
+        step = None if at is None else whole(cells[at])
+        return self.last_step if step is None else step
 
     def _iter_in_epoch(self, it: int, epoch: float, prefix: str) -> int:
         """Unroll an iteration that starts over each epoch; a validation record stands at the last one."""
