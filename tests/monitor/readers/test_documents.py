@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reading import Result, read
 
-from trainmon.readers import documents
 from trainmon.readers.documents import DocumentReader
 from trainmon_rules.points import Finish, Params
 
@@ -128,9 +127,8 @@ def test_a_document_without_metrics_says_so():
     assert "without metrics" in problem.error
 
 
-def test_a_document_over_the_cap_is_refused_in_one_line(monkeypatch):
-    monkeypatch.setattr(documents, "MAX_BYTES", 100)
-    reader = DocumentReader()
+def test_a_document_over_the_cap_is_refused_in_one_line():
+    reader = DocumentReader(limit=100)
     for _ in range(20):
         reader.feed(b'{"step": 1, "loss": 2.0}')
         assert sum(map(len, reader._held)) <= 100

@@ -129,6 +129,27 @@ def test_a_global_iteration_beside_an_epoch_is_left_alone():
     assert r.steps("loss") == [10 * i for i in range(9)]
 
 
+def test_an_evaluation_beside_a_global_iteration_does_not_start_it_over():
+    rows = [
+        {"iter": 10, "epoch": 0, "loss": 1.0},
+        {"iter": 10, "epoch": 1, "val": 1.0},
+        {"iter": 20, "epoch": 1, "loss": 1.0},
+    ]
+    r = result(*rows)
+    assert (r.steps("loss"), r.steps("val")) == ([10, 20], [10])
+
+
+def test_one_report_an_epoch_is_unrolled():
+    r = result(*({"iter": 50, "epoch": e, "loss": 1.0} for e in (1, 2, 3)))
+    assert r.steps("loss") == [50, 100, 150]
+
+
+def test_a_number_of_steps_among_settings_is_no_axis():
+    r = result({"steps": 400, "lr": 0.1}, {"step": 1, "loss": 1.0})
+    assert (r.axis, r.of(Params)) == ("step", [Params(0, {"steps": 400, "lr": 0.1})])
+    assert result({"steps": 400, "loss": 1.0}, {"steps": 800, "loss": 1.0}).steps("loss") == [400, 800]
+
+
 # ---------------------------------------------------------------------- values
 def test_steps_are_exact():
     big = 2**53 + 1
@@ -229,8 +250,13 @@ def test_the_closing_summary_ends_training_and_is_no_live_loss():
 def test_the_planned_number_of_steps_ends_training_once():
     rows = [{"step": i, "total_steps": 3, "loss": 1.0} for i in range(6)]
     r = result(*rows)
-    assert r.of(Params) == [Params(0, {"total_steps": 3})]
+    assert r.of(Params) == [Params(1, {"total_steps": 3})]
     assert r.of(Finish) == [Finish(3, "step 3 of 3")]
+
+
+def test_a_counter_called_total_steps_is_no_plan():
+    r = result(*({"step": i, "total_steps": i, "loss": 1.0} for i in range(1, 6)), {"step": 7, "total_steps": 7})
+    assert r.events == []
 
 
 def test_a_boundary_starts_the_rows_again_but_not_before_any_record():

@@ -4,7 +4,9 @@ import json
 import pickle
 
 import pytest
-from reading import lines
+from hypothesis import given
+from hypothesis import strategies as st
+from reading import lines, read
 
 from trainmon.readers import HEAD, sniff
 from trainmon.readers.recognition import is_json_prefix, lines_of
@@ -187,3 +189,26 @@ def test_a_hostile_head_is_judged_quickly():
             sniff("x", data[:HEAD])
         except BadInput as error:
             assert error.error
+
+
+PARTS = ["{", "}", "[", "]", ",", ":", '"', "step", "loss", "1", "2.5", "NaN", ";", "="]
+soup = st.one_of(
+    st.binary(max_size=300),
+    st.text(max_size=200).map(lambda t: t.encode("utf-8", "surrogatepass")),
+    st.lists(st.sampled_from([*PARTS, " ", "\n", "\r", ROW, "<<<<<<< a\n"]), max_size=60).map(
+        lambda parts: "".join(parts).encode()
+    ),
+)
+
+
+@given(soup)
+def test_whatever_the_bytes_it_is_refused_or_read(data):
+    try:
+        reader = sniff("x", data)
+    except BadInput as error:
+        assert "\n" not in error.error
+        return
+    r = read(reader, data)
+    assert all("\n" not in p.error for p in r.problems)
+    assert all(tag.isprintable() or tag.strip("\xa0\u3000") for tag in r.points)
+    json.dumps(list(r.points)).encode()
