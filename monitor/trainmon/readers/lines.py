@@ -41,7 +41,7 @@ class LineCutter:
         end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
         whole, self._held = data[:end], data[end:]
         if whole:
-            self._after_cr = whole[-1:] == b"\r"
+            self._after_cr = whole[-1:] == b"\r" and not self._held
             crs = whole.count(b"\r")
             if not crs:
                 yield from self._cut(whole, b"\n")

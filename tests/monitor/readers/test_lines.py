@@ -29,8 +29,12 @@ def test_a_line_ended_by_cr_does_not_wait_for_the_next_byte():
     assert [line for _, _, line in cutter.feed(b"51%\r")] == [b"51%"]
 
 
-@given(st.lists(st.sampled_from([b"a", b"bb", b"\r", b"\n", b"\r\n", b"\r\r\n", b" "]), max_size=40))
+token = st.sampled_from([b"a", b"bb", b"\r", b"\n", b"\r\n", b"\r\r\n", b" "])
+
+
+@given(st.lists(st.lists(token, max_size=4).map(b"".join), max_size=12))
 @example([b"a", b"\r", b"\r", b"\n", b"\n"])
+@example([b"a\rb", b"\rc"])
 def test_pieces_do_not_matter(pieces):
     assert cut(pieces) == cut([b"".join(pieces)])
 
