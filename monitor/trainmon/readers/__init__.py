@@ -7,16 +7,17 @@ a class that follows `base.Reader`, teach `sniff` to tell it apart (what needs m
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import PurePosixPath
 
 from trainmon.readers.base import Reader
 from trainmon.readers.documents import DocumentReader
+from trainmon.readers.events import EventReader
 from trainmon.readers.jsonl import JsonlReader
 from trainmon.readers.mlflow import MlflowReader
 from trainmon.readers.recognition import NO_LOG, is_mlflow, is_table, json_kind, lines_of, refusal
+from trainmon.readers.resync import looks_like_events
 from trainmon.readers.table import TableReader
+from trainmon.readers.text import TextReader, looks_like_text_log
 from trainmon_rules.errors import BadInput
 
 HEAD = 1 << 16  # bytes that `sniff` wants to see, if the source has that many
@@ -38,9 +39,8 @@ def sniff(name: str, head: bytes) -> Reader:
     BadInput
         If it is no log that we read; the message says what it is and what to do.
     """
-    # Event files are binary: they come before everything that looks at text.
-    #     if looks_like_events(head):
-    #         return EventReader()
+    if looks_like_events(head):  # binary: before everything that looks at text
+        return EventReader()
     if not head.strip(b"\0 \t\r\n\xef\xbb\xbf"):
         raise BadInput(name, "holds nothing but zero bytes" if b"\0" in head else "is empty")
     head, more = head[:HEAD], len(head) >= HEAD
@@ -57,9 +57,8 @@ def sniff(name: str, head: bytes) -> Reader:
             return MlflowReader(PurePosixPath(name).name)
         if is_table(lines, more):
             return TableReader(table_tag(name))
-    if find_spec("trainmon.readers.text") is not None:
-        reader: Reader = import_module("trainmon.readers.text").TextReader()
-        return reader
+    if looks_like_text_log(head):
+        return TextReader()
     if kind == "text":
         return JsonlReader()
     raise BadInput(name, f"is {NO_LOG}")

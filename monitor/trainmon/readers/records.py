@@ -113,6 +113,18 @@ class Records:
         if plain := settings(values):
             self._events.append(Params(self.row, plain))
 
+    def settle(self, axis: str, step: int) -> bool:
+        """Say from outside which axis the records are on from `step` on; False if they keep the one they have.
+
+        Records that were held back to learn the axis are emitted as rows. Rows give way to steps where that doesn't
+        go back; epochs don't.
+        """
+        if self.axis == "" or (self.axis == "row" and step >= self.last_step):
+            if self._held:
+                self._begin("row")
+            self.axis = axis
+        return self.axis == axis
+
     def boundary(self, why: str) -> None:
         """Say that what follows is another run; nothing happens if this run has no record yet."""
         self._release()
@@ -281,14 +293,14 @@ class Records:
         if self.axis not in shape.axis_at:
             shape.axis_at[self.axis] = same_axis(shape, self.axis)
         at = shape.axis_at[self.axis]
-        step = None if at is None else whole(cells[at])
-        if step is None:
+        count = None if at is None else whole(cells[at])
+        if count is None:
             return self.last_step, at
         if shape.epoch_at is not None and "iter" in self.axis.lower():
             epoch = self._epoch(shape, cells)
             if epoch is not None and epoch == math.floor(epoch):
-                return self._iter_in_epoch(step, epoch, prefix, shape.keys), at
-        return step, at
+                return self._iter_in_epoch(count, epoch, prefix, shape.keys), at
+        return count, at
 
     def _whole_at(self, at: int | None, cells: tuple[Any, ...]) -> int:
         """Return the step at a position, the one before where there is none."""
