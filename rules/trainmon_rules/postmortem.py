@@ -168,16 +168,6 @@ def _curves(run: Run) -> list[Curve]:
         for t in attempt.tracked.values():
             s = t.series
             if s.role in PLOTTED:
-                h = s.history
-                out.append(
-                    Curve(
-                        s.tag,
-                        s.role,
-                        s.attempt + 1,
-                        tuple(h.first_step.tolist()),
-                        tuple(h.low.tolist()),
-                        tuple(h.mean.tolist()),
-                        tuple(h.high.tolist()),
-                    )
-                )
+                step, low, mean, high, bad = (tuple(c.tolist()) for c in s.history.whole())
+                out.append(Curve(s.tag, s.role, s.attempt + 1, step, low, mean, high, bad))
     return out

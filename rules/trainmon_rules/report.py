@@ -95,7 +95,10 @@ class Blind:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A series over its whole attempt, in at most 256 cells, for plots: where, lowest, mean, highest."""
+    """A series over its whole attempt, in at most 257 cells, for plots: where, lowest, mean, highest.
+
+    `bad` counts the non-finite points of each cell; a cell of nothing else has `low` > `high`.
+    """
 
     tag: str
     role: str
@@ -104,6 +107,7 @@ class Curve:
     low: tuple[float, ...]
     mean: tuple[float, ...]
     high: tuple[float, ...]
+    bad: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

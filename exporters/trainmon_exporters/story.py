@@ -1,0 +1,217 @@
+"""What a report tells a person, in which order and in which words: shared by the terminal and Markdown.
+
+Nothing is decided here about a run; this chooses what stands in full and what in a line, and words moments,
+numbers and endings.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from trainmon_rules.report import Curve, IncidentReport, Report, RunReport
+
+IN_FULL = 5  # incidents of a run told in full
+IN_BRIEF = 20  # incidents of a run told in a line
+RUNS_IN_FULL = 10  # runs told in full, of many
+NAME = 120  # longest name shown
+_VERDICTS = ("critical", "warning", "insufficient-data", "healthy")
+_SEVERITIES = ("critical", "warning", "info")
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """An incident with the number that it carries in the plot and in the text."""
+
+    number: int
+    incident: IncidentReport
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """The incidents of a run: those told in full, those told in a line, and how many aren't told."""
+
+    full: tuple[Numbered, ...]
+    brief: tuple[Numbered, ...]
+    untold: int
+
+
+def worst_first(report: Report) -> list[RunReport]:
+    """Return the runs, the worst verdict first, else as they came."""
+    return sorted(report.runs, key=lambda r: _rank(r.verdict, _VERDICTS))
+
+
+def telling(run: RunReport) -> Telling:
+    """Choose what to tell: the worst in full, all in the order of their onset, numbered in that order."""
+    ordered = sorted(run.incidents, key=lambda i: (i.attempt, i.onset_step, i.detected_step))
+    serious = [i for i in ordered if i.severity != "info"]
+    chosen = sorted(serious, key=lambda i: (i.superseded, _rank(i.severity, _SEVERITIES)))[:IN_FULL]
+    ids = {i.id for i in chosen}
+    rest = sorted((i for i in ordered if i.id not in ids), key=lambda i: _rank(i.severity, _SEVERITIES))
+    told = {i.id for i in rest[:IN_BRIEF]} | ids
+    numbered = [Numbered(n + 1, i) for n, i in enumerate(i for i in ordered if i.id in told)]
+    return Telling(
+        tuple(n for n in numbered if n.incident.id in ids),
+        tuple(n for n in numbered if n.incident.id not in ids),
+        len(ordered) - len(numbered),
+    )
+
+
+def _rank(word: str, order: Sequence[str]) -> int:
+    return order.index(word) if word in order else len(order)
+
+
+# ---------------------------------------------------------------------- words
+def extent(run: RunReport) -> str:
+    """Return how much was read: steps, points, attempts, status."""
+    axis = run.axis if run.axis and run.axis != "row" else "row" if run.axis == "row" else "step"
+    if run.first_step is None:
+        steps = "no steps"
+    elif run.first_step == run.last_step:
+        steps = f"{axis} {run.first_step}"
+    else:
+        steps = f"{axis}s {run.first_step} to {run.last_step}"
+    return f"{steps}, {many(run.points, 'point')}, {many(run.attempts, 'attempt')}, {run.status}"
+
+
+def many(n: int, what: str) -> str:
+    """Return a count with its noun: "1 point", "2,000 points"."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def tally(incidents: Sequence[IncidentReport]) -> str:
+    """Return how many incidents there are of each severity: "1 critical, 2 warnings, 3 notes"."""
+    words = {"critical": "critical", "warning": "warning", "info": "note"}
+    parts = []
+    for severity, word in words.items():
+        n = sum(i.severity == severity for i in incidents)
+        if n:
+            parts.append(f"{n} {word}" if word == "critical" else many(n, word))
+    return ", ".join(parts)
+
+
+def moment(step: int, time: float | None, axis: str = "step") -> str:
+    """Return a step with its wall time where that was logged."""
+    where = f"{axis or 'step'} {step}"
+    if time is None or not math.isfinite(time):
+        return where
+    try:
+        when = datetime.fromtimestamp(time, UTC)
+    except (ValueError, OverflowError, OSError):  # a log may hold any number as its time
+        return where
+    return f"{where} ({when:%Y-%m-%d %H:%M:%S} UTC)"
+
+
+def since(i: IncidentReport, axis: str) -> str:
+    """Return since when, when it was seen, and in which attempt."""
+    axis = axis or "step"
+    out = moment(i.onset_step, i.onset_time, axis)
+    if i.detected_step != i.onset_step:
+        out += f"; detected at {axis} {i.detected_step}"
+    return out + (f"; attempt {i.attempt}" if i.attempt > 1 or i.superseded else "")
+
+
+def ending(i: IncidentReport, axis: str) -> str:
+    """Return how it ended."""
+    if i.state == "resolved":
+        at = "" if i.resolved_step is None else f" at {axis or 'step'} {i.resolved_step}"
+        text = f"over{at}" + (f": {i.recovery}" if i.recovery else "")
+    elif i.state == "ended":
+        text = "still so when the run ended"
+    else:
+        text = "going on"
+    if i.superseded:
+        text += "; superseded: a later attempt resumed before it and trained these steps again"
+    return text
+
+
+def lead(p_steps: int, p_reports: int) -> str:
+    """Return by how much a precursor was ahead."""
+    if p_reports > 0:
+        return f"{many(p_reports, 'report')} ({many(p_steps, 'step')}) ahead"
+    return f"{many(p_steps, 'step')} ahead" if p_steps > 0 else "at the same step"
+
+
+def number(value: Any) -> str:
+    """Return a value of the evidence as a person reads it."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, int):
+        return str(value)
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return f"{value:.6g}"
+
+
+def change_lines(change: Mapping[str, Any]) -> list[str]:
+    """Return a fix's change as lines to copy: `key: value`, which is YAML."""
+    return [f"{key}: {_value(v)}" for key, v in change.items()]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, float):
+        return number(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def blind_groups(run: RunReport) -> list[tuple[str, list[str]]]:
+    """Return what would open eyes, each with the rules that are blind for want of it, the most rules first."""
+    groups: dict[str, list[str]] = {}
+    for b in run.blind:
+        groups.setdefault(b.needs, []).append(b.rule)
+    return sorted(groups.items(), key=lambda g: -len(g[1]))
+
+
+def skipped(run: RunReport) -> str:
+    """Return what the readers passed over, the most first."""
+    items = sorted(run.skipped.items(), key=lambda kv: (-kv[1], kv[0]))
+    return ", ".join(f"{n:,} {kind}" for kind, n in items if n)
+
+
+# ---------------------------------------------------------------------- curves
+def loss_curves(run: RunReport) -> tuple[list[Curve], list[Curve]]:
+    """Return the training and the validation curve to plot, each over all attempts; else the best there is."""
+    train = _of_role(run, "train_loss")
+    val = _of_role(run, "val_loss")
+    if train or val:
+        return train, val
+    for role in ("reward", "eval_metric"):
+        if found := _of_role(run, role):
+            return found, []
+    return [], []
+
+
+def _of_role(run: RunReport, role: str) -> list[Curve]:
+    """One tag's curves: the tag that an incident is about if there is one, else the first."""
+    tags = [c.tag for c in run.curves if c.role == role and c.steps]
+    if not tags:
+        return []
+    named = [t for i in run.incidents if i.severity != "info" for t in i.series if t in tags]
+    tag = (named or [*run.roles.get(role, ()), *tags])[0]
+    return [c for c in run.curves if c.role == role and c.tag == tag and c.steps] or [
+        c for c in run.curves if c.role == role and c.tag == tags[0] and c.steps
+    ]
+
+
+def side_curves(run: RunReport, told: Telling) -> list[Curve]:
+    """Return the curve that the worst incident is about, where that isn't the loss."""
+    worst = sorted(told.full, key=lambda n: _rank(n.incident.severity, _SEVERITIES))
+    if not worst or not worst[0].incident.series:
+        return []
+    tag = worst[0].incident.series[0]
+    shown = {c.tag for pair in loss_curves(run) for c in pair}
+    return [c for c in run.curves if c.tag == tag and tag not in shown and c.steps]
+
+
+def course(run: RunReport) -> list[str]:
+    """Return from where to where each loss went, in words, for a run with nothing else to tell."""
+    out = []
+    for curves in loss_curves(run):
+        values = [m for c in curves for m, lo, hi in zip(c.mean, c.low, c.high, strict=True) if lo <= hi]
+        if len(values) > 1:
+            out.append(f"{curves[0].tag} {values[0]:.4g} -> {values[-1]:.4g}")
+    return out
