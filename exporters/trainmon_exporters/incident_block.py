@@ -27,7 +27,7 @@ def print_incident(page: Page, numbered: Numbered, axis: str) -> None:
     )
     page.put(page.say(i.summary), indent=INDENT)
     page.field("since", page.say(since(i, axis)))
-    page.field("now" if i.state == "firing" else "ended", page.say(ending(i, axis)))
+    page.field("until", page.say(ending(i, axis)))
     _evidence(page, i)
     _precursors(page, i, axis)
     for n, text in enumerate(i.also):
@@ -36,13 +36,12 @@ def print_incident(page: Page, numbered: Numbered, axis: str) -> None:
     _fixes(page, i)
     _routes(page, i)
     for n, question in enumerate(i.questions):
-        page.field("" if n else "tell me", page.say(question, "copy"))
+        page.field("" if n else "question", page.say(question, "copy"))
 
 
-def print_brief(page: Page, numbered: Numbered, axis: str) -> None:
+def print_brief(page: Page, i: IncidentReport, axis: str) -> None:
     """Print an incident in a line."""
-    i = numbered.incident
-    where = f" (since {since(i, axis)}; {ending(i, axis)})"
+    where = f" (since {since(i, axis)}; until {ending(i, axis)})"
     page.put(
         page.say(f"{i.severity} {i.symptom}", i.severity),
         page.say(": " + i.summary + where),
@@ -63,18 +62,18 @@ def _precursors(page: Page, i: IncidentReport, axis: str) -> None:
     for n, p in enumerate(i.precursors):
         ahead = lead(p.lead_steps, p.lead_reports)
         text = f"{p.symptom} on {page.say(p.series, limit=NAME).plain} at {axis or 'step'} {p.onset_step}, {ahead}: "
-        page.field("" if n else "before it", page.say(text), page.say(p.summary))
+        page.field("" if n else "before it", page.say(text), page.say(p.summary), deeper=3)
 
 
 def _causes(page: Page, i: IncidentReport) -> None:
     for n, cause in enumerate(i.causes[:CAUSES]):
-        page.field("" if n else "why", page.say(f"{n + 1}. {_sentence(cause)}"))
+        page.field("" if n else "why", page.say(f"{n + 1}. {_sentence(cause)}"), deeper=3)
         for text in cause.evidence_for:
             _point(page, "+", "for", text)
         for text in cause.evidence_against:
             _point(page, "-", "against", text)
     if i.ruled_out:
-        page.field("not", page.say("; ".join(_sentence(c) for c in i.ruled_out), "label"))
+        page.field("ruled out", page.say("; ".join(_sentence(c) for c in i.ruled_out), "label"))
 
 
 def _sentence(cause: Cause) -> str:
@@ -88,7 +87,8 @@ def _point(page: Page, sign: str, style: str, text: str) -> None:
 
 def _fixes(page: Page, i: IncidentReport) -> None:
     for n, fix in enumerate(i.fixes[:FIXES]):
-        page.field("" if n else "do first", page.say(f"{n + 1}. {fix.action}"), page.say(f"  [{fix.sheet}]", "label"))
+        action, sheet = page.say(f"{n + 1}. {fix.action}"), page.say(f"  [{fix.sheet}]", "label")
+        page.field("" if n else "do first", action, sheet, deeper=3)
         for line in change_lines(fix.change or {}):
             page.copy(line, INDENT + COLUMN + 3)
 
@@ -96,4 +96,4 @@ def _fixes(page: Page, i: IncidentReport) -> None:
 def _routes(page: Page, i: IncidentReport) -> None:
     for n, route in enumerate(i.routes):
         name = page.say(route.sheet, "name")
-        page.field("" if n else "read", page.say(f"{route.rank}: "), name, page.say(f" -- {route.why}"))
+        page.field("" if n else "read", page.say(f"{route.rank}: "), name, page.say(f" -- {route.why}"), deeper=3)

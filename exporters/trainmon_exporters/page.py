@@ -83,10 +83,10 @@ class Page:
             rest = rest[len(rest.plain) - len(rest.plain.lstrip()) :]
             yield from rest.wrap(self.console, room, overflow="fold")
 
-    def field(self, label: str, *pieces: Text, indent: int = 3, column: int = 11) -> None:
-        """Print a labelled paragraph: the label in its column, the text beside it."""
+    def field(self, label: str, *pieces: Text, indent: int = 3, column: int = 11, deeper: int = 0) -> None:
+        """Print a labelled paragraph: the label in its column, the text beside it, from its second line on `deeper`."""
         head = Text(label.ljust(column), STYLES["label"])
-        self.put(head, *pieces, indent=indent, hanging=column)
+        self.put(head, *pieces, indent=indent, hanging=column + deeper)
 
     def copy(self, text: str, indent: int) -> None:
         """Print something to copy: on a line of its own, never wrapped."""

@@ -229,9 +229,7 @@ class _Frame:
         if (column, row) in self.letters:
             return ("o", self.letters[column, row])
         across, down = self.fine
-        lit = [
-            (i, j) for i in range(across) for j in range(down) if (column * across + i, row * down + j) in self.dots
-        ]
+        lit = [(i, j) for i in range(across) for j in range(down) if (column * across + i, row * down + j) in self.dots]
         if not lit:
             return self._empty(column)
         style = self.dots[column * across + lit[0][0], row * down + lit[0][1]]

@@ -36,7 +36,7 @@ class Telling:
     """The incidents of a run: those told in full, those told in a line, and how many aren't told."""
 
     full: tuple[Numbered, ...]
-    brief: tuple[Numbered, ...]
+    brief: tuple[IncidentReport, ...]
     untold: int
 
 
@@ -52,13 +52,8 @@ def telling(run: RunReport) -> Telling:
     chosen = sorted(serious, key=lambda i: (i.superseded, _rank(i.severity, _SEVERITIES)))[:IN_FULL]
     ids = {i.id for i in chosen}
     rest = sorted((i for i in ordered if i.id not in ids), key=lambda i: _rank(i.severity, _SEVERITIES))
-    told = {i.id for i in rest[:IN_BRIEF]} | ids
-    numbered = [Numbered(n + 1, i) for n, i in enumerate(i for i in ordered if i.id in told)]
-    return Telling(
-        tuple(n for n in numbered if n.incident.id in ids),
-        tuple(n for n in numbered if n.incident.id not in ids),
-        len(ordered) - len(numbered),
-    )
+    full = tuple(Numbered(n + 1, i) for n, i in enumerate(i for i in ordered if i.id in ids))
+    return Telling(full, tuple(rest[:IN_BRIEF]), len(rest[IN_BRIEF:]))
 
 
 def _rank(word: str, order: Sequence[str]) -> int:
@@ -116,14 +111,14 @@ def since(i: IncidentReport, axis: str) -> str:
 
 
 def ending(i: IncidentReport, axis: str) -> str:
-    """Return how it ended."""
+    """Return how long it lasted, to follow the word "until"."""
     if i.state == "resolved":
-        at = "" if i.resolved_step is None else f" at {axis or 'step'} {i.resolved_step}"
-        text = f"over{at}" + (f": {i.recovery}" if i.recovery else "")
+        text = "it recovered" if i.resolved_step is None else f"{axis or 'step'} {i.resolved_step}"
+        text += f": {i.recovery}" if i.recovery else ""
     elif i.state == "ended":
-        text = "still so when the run ended"
+        text = "the run ended: it never recovered"
     else:
-        text = "going on"
+        text = "now: it is going on"
     if i.superseded:
         text += "; superseded: a later attempt resumed before it and trained these steps again"
     return text
@@ -154,7 +149,8 @@ def change_lines(change: Mapping[str, Any]) -> list[str]:
 
 def _value(value: Any) -> str:
     if isinstance(value, float):
-        return number(value)
+        text = number(value)
+        return f"{text}.0" if text.lstrip("-").isdecimal() else text
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 

@@ -1,4 +1,4 @@
-"""The report for a terminal: verdict first, the loss with its incidents marked, then each incident, last what was blind.
+"""The report for a terminal: verdict first, the loss with its incidents marked, each incident, last what was blind.
 
 A healthy run is told in a few lines. Of many runs a table comes first, the worst at the top, then those in
 which something went wrong.
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from trainmon_exporters.incident_block import print_brief, print_incident
 from trainmon_exporters.page import PIPED_WIDTH, Page
-from trainmon_exporters.plot import Mark, Row, Stroke, draw
+from trainmon_exporters.plot import Mark, Stroke, draw
 from trainmon_exporters.story import (
     NAME,
     RUNS_IN_FULL,
@@ -48,8 +48,8 @@ def print_report(report: Report, console: Console) -> None:
     if len(runs) > 1:
         _summary(page, runs)
         runs = [r for r in runs if r.incidents]
-    for run in runs[:RUNS_IN_FULL]:
-        _run(page, run)
+    for n, run in enumerate(runs[:RUNS_IN_FULL]):
+        _run(page, run, first=n == 0 and len(report.runs) == 1)
     if len(runs) > RUNS_IN_FULL:
         page.blank()
         left = many(len(runs) - RUNS_IN_FULL, "run")
@@ -69,8 +69,8 @@ def _summary(page: Page, runs: list[RunReport]) -> None:
         page.put(head, name, page.say(text), hanging=verdicts + 2)
 
 
-def _run(page: Page, run: RunReport) -> None:
-    if page.console.is_terminal or run.incidents:
+def _run(page: Page, run: RunReport, first: bool) -> None:
+    if not first:
         page.blank()
     name = page.say(run.run, "name", NAME)
     page.put(page.say(run.verdict.upper() + "  ", run.verdict), name, page.say("  " + extent(run)), hanging=2)
@@ -87,8 +87,8 @@ def _run(page: Page, run: RunReport) -> None:
     if told.brief:
         page.blank()
         page.put(page.say("Also noted", "name"))
-        for n in told.brief:
-            print_brief(page, n, run.axis)
+        for i in told.brief:
+            print_brief(page, i, run.axis)
     if told.untold:
         page.put(page.say(f"and {many(told.untold, 'more incident')}: --format json lists all"), indent=3)
     _blind(page, run, in_full=bool(told.full))
@@ -135,14 +135,6 @@ def _legend(page: Page, train: list[Curve], val: list[Curve], marks: list[Mark])
     if marks:
         out.append(page.say(f"{' '.join(m.label for m in marks)}: onset of an incident below", "label"))
     return out
-
-
-def plot_rows(run: RunReport, told: Telling, width: int) -> list[Row]:
-    """Return the ASCII plot of the loss with the incidents marked, for a page without styles."""
-    marks = [Mark(n.incident.onset_step, str(n.number)) for n in told.full]
-    train, val = loss_curves(run)
-    strokes = [s for s in (Stroke(train, ""), Stroke(val, "", dots=True)) if s.curves]
-    return draw(strokes, marks, width, 10, unicode=False, axis=run.axis or "step")
 
 
 # ---------------------------------------------------------------------- the end

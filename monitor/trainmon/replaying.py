@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from os import PathLike
+from contextlib import suppress
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+from trainmon.guard import debugging
 from trainmon.readers import HEAD, Reader, sniff
 from trainmon.runs import RunSpec, SourceSpec, discover
 from trainmon.sources import read_pieces
@@ -47,20 +49,56 @@ def replay(
         One entry a run; what couldn't be read stands in `errors`.
     """
     chosen = settings or Settings.default(answers)
-    knowledge = Knowledge.load()
-    runs: list[RunReport] = []
+    found, errors = find(paths)
+    return replay_found(found, errors, chosen, progress)
+
+
+def find(paths: Iterable[str | PathLike[str]]) -> tuple[list[RunSpec], list[SourceError]]:
+    """Return the runs that paths hold, and an error for each path that holds none or can't be looked into."""
+    found: list[RunSpec] = []
     errors: list[SourceError] = []
     for path in paths:
         try:
-            specs = discover(str(path))
+            found.extend(discover(fspath(path)))
         except BadInput as error:
-            errors.append(SourceError(error.source, error.error, fatal=True))
-            continue
-        for spec in specs:
-            found, problems = replay_run(spec, chosen, knowledge, progress)
-            runs.extend(found)
-            errors.extend(problems)
-    return Report(tuple(runs), tuple(errors))
+            errors.append(SourceError(error.source, error.error, error.offset, fatal=True))
+        except OSError as error:
+            errors.append(SourceError(fspath(path), (error.strerror or str(error)).lower(), fatal=True))
+    return found, errors
+
+
+def size_of(found: Iterable[RunSpec]) -> int:
+    """Return how many bytes there are to read, as far as that is known."""
+    total = 0
+    for path in (p for spec in found for source in spec.sources for p in source.paths):
+        with suppress(OSError):
+            total += path.stat().st_size
+    return total
+
+
+def replay_found(
+    found: Iterable[RunSpec],
+    errors: Iterable[SourceError] = (),
+    settings: Settings | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Read runs that were found, one after the other; a fault of ours in one of them doesn't stop the others."""
+    chosen = settings or Settings.default()
+    knowledge = Knowledge.load()
+    runs: list[RunReport] = []
+    problems = list(errors)
+    for spec in found:
+        try:
+            reports, unread = replay_run(spec, chosen, knowledge, progress)
+        except Exception as error:
+            if debugging():
+                raise
+            what = f"internal error: {type(error).__name__}: {error} (TRAINMON_DEBUG=1 shows the traceback)"
+            problems.append(SourceError(spec.name, what, fatal=True))
+        else:
+            runs.extend(reports)
+            problems.extend(unread)
+    return Report(tuple(runs), tuple(problems))
 
 
 def replay_run(
@@ -169,4 +207,4 @@ def _with_head(pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield from it
 
 
-__all__: Sequence[str] = ("replay", "replay_run")
+__all__: Sequence[str] = ("find", "replay", "replay_found", "replay_run", "size_of")
