@@ -55,7 +55,7 @@ def plain(text: str) -> str:
 
 
 _MARKS = re.compile(r"[\\`*\[\]|~]|(?<!\w)_|_(?!\w)")
-_LEADING = re.compile(r"^(?:[#+\-=>]|\d+(?=[.)]))")
+_LEADING = re.compile(r"^(?:[#=]|[+-](?=\s|-|$)|\d+(?=[.)](?:\s|$)))")
 
 
 def markdown(text: object, limit: int = 0) -> str:
@@ -63,7 +63,7 @@ def markdown(text: object, limit: int = 0) -> str:
     out = clean(text, limit).strip()
     out = out.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     out = _MARKS.sub(lambda m: "\\" + m.group(), out)
-    out = re.sub(r"#(?=\d)", "&#35;", out.replace("@", "&#64;"))
+    out = re.sub(r"#(?=\d)", "&#35;", out).replace("@", "&#64;")
     found = _LEADING.match(out)
     if not found:
         return out

@@ -70,7 +70,7 @@ class Page:
     def put(self, *pieces: Text, indent: int = 0, hanging: int = 0) -> None:
         """Print pieces as one paragraph, wrapped; lines after the first are indented by `hanging` more."""
         whole = Text.assemble(*pieces)
-        room = max(20, self.width - indent - hanging)
+        room = max(12, self.width - indent - hanging)
         for n, line in enumerate(self._wrap(whole, room, hanging)):
             self.raw(Text(" " * (indent + (hanging if n else 0))) + line)
 

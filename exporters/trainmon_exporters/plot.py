@@ -218,7 +218,7 @@ class _Frame:
             labelled[middle] = 1 - middle / (self.height - 1)
         rows: list[Row] = []
         for r in range(self.height):
-            label = f"{self.scale.at(labelled[r]):.4g}" if r in labelled else ""
+            label = _label(self.scale.at(labelled[r])) if r in labelled else ""
             tick = ("┤" if r in labelled else "│") if self.unicode else ("+" if r in labelled else "|")
             rows.append(
                 [(label.rjust(GUTTER) + " " + tick, ""), *_joined([self._cell(c, r) for c in range(self.width)])]
@@ -253,6 +253,12 @@ class _Frame:
             if start >= 0 and all(ch == " " for ch in text[max(0, start - 1) : start + len(label) + 1]):
                 text[start : start + len(label)] = label
         return [[(pad + corner + ruler, "")], [(axis[:GUTTER].rjust(GUTTER) + " " + "".join(text).rstrip(), "")]]
+
+
+def _label(value: float) -> str:
+    """Return a number that fits the gutter."""
+    text = f"{value:.4g}"
+    return text if len(text) <= GUTTER else f"{value:.2g}"
 
 
 def _joined(cells: Row) -> Row:

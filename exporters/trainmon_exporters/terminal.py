@@ -32,6 +32,7 @@ from trainmon_exporters.story import (
 from trainmon_rules.report import Curve, Report, RunReport
 
 BLIND_GROUPS = 8  # lines about what it was blind to
+BLIND_RULES = 5  # rules named on a run in which nothing serious happened
 
 
 def render_text(report: Report, width: int = PIPED_WIDTH) -> str:
@@ -152,10 +153,13 @@ def _blind(page: Page, run: RunReport, in_full: bool) -> None:
             page.put(page.say(f"and {len(groups) - BLIND_GROUPS} more: trainmon inspect lists them"), indent=3)
     elif groups:
         rules = [r for _, names in groups for r in names]
-        page.put(page.say(f"Blind: {', '.join(rules)} (trainmon inspect says for want of what)."), indent=indent)
+        names = ", ".join(rules[:BLIND_RULES]) + (
+            f" and {len(rules) - BLIND_RULES} more" if rules[BLIND_RULES:] else ""
+        )
+        page.put(page.say(f"Blind: {names} (trainmon inspect says for want of what)."), indent=indent, hanging=2)
     if run.unmapped:
         shown = ", ".join(page.say(t, limit=40).plain for t in run.unmapped[:5])
         more = f" and {len(run.unmapped) - 5:,} more" if len(run.unmapped) > 5 else ""
-        page.put(page.say(f"Not understood: {shown}{more}"), indent=indent, hanging=2)
+        page.put(page.say(f"Tags not understood: {shown}{more}"), indent=indent, hanging=2)
     if left_out:
         page.put(page.say(f"Passed over: {left_out}"), indent=indent, hanging=2)
