@@ -38,7 +38,6 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    path = path.resolve() if path.is_symlink() else path
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -47,6 +46,7 @@ def _write(path: Path, data: bytes) -> None:
         with path.open("wb", buffering=0) as out:
             out.write(data)
         return
+    path = path.resolve()
     draft = path.with_name(f".{path.name[:200]}.{os.getpid()}.tmp")
     try:
         with draft.open("xb") as out:

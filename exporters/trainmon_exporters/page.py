@@ -41,7 +41,10 @@ def console_for(stream: TextIO) -> Console:
     columns = os.environ.get("COLUMNS", "")
     tty = stream.isatty()
     width = int(columns) if columns.isdecimal() and 0 < int(columns) < 10_000 else None if tty else PIPED_WIDTH
-    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False, legacy_windows=False)
+    height = None if width is None else 25  # rich takes a width seriously only with a height, where TERM=dumb
+    return Console(
+        file=stream, width=width, height=height, highlight=False, markup=False, emoji=False, legacy_windows=False
+    )
 
 
 def speaks_unicode(console: Console) -> bool:

@@ -8,6 +8,7 @@ logarithmic where the values are positive and span more than two decades.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -19,6 +20,7 @@ Row = list[tuple[str, str]]
 LOG_RATIO = 100.0  # from here on a positive range is drawn logarithmically
 LOG_RATIO_ZEROS = 1000.0  # the same where some values are exactly zero
 GUTTER = 9  # columns for the numbers of the y axis
+_MOST = sys.float_info.max
 _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))  # braille bit by (column, row) in a cell
 
 
@@ -101,7 +103,7 @@ class _Scale:
             return cls(positive, high, True)
         if low == high:
             room = abs(low) * 0.05 or 1.0
-            return cls(low - room, high + room, False)
+            return cls(max(low - room, -_MOST), min(high + room, _MOST), False)
         return cls(low, high, False)
 
     def place(self, value: float) -> float:

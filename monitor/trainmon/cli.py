@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -22,9 +21,15 @@ def main() -> None:
 
 
 @main.command()
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(allow_dash=True))
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(allow_dash=True, readable=False))
 @click.option("--format", "fmt", type=click.Choice(FORMATS), default="text", show_default=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the report to this file.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, readable=False),
+    metavar="FILE",
+    help="Write the report to this file.",
+)
 @click.option(
     "--fail-on",
     type=click.Choice(LEVELS),
@@ -51,7 +56,7 @@ def replay(paths: tuple[str, ...], fmt: str, output: Path | None, fail_on: str |
         report = replay_found(found, errors, settings, progress)
     quietly(lambda: speak(report, fmt, output))
     complain_of(report.errors)
-    sys.exit(exit_status(report, fail_on))
+    click.get_current_context().exit(exit_status(report, fail_on))
 
 
 @main.command()

@@ -119,7 +119,7 @@ def _incident(run: str, members: list[Finding]) -> Incident:
     first = members[0]
     text = "\0".join([run, str(first.attempt), first.rule, first.tag, str(first.detected_step)])
     lead = min(members, key=lambda f: (-f.severity, _rank(f.symptom), f.detected_step, f.source, f.tag, f.rule))
-    return Incident(hashlib.sha256(text.encode()).hexdigest()[:12], run, tuple(members), lead)
+    return Incident(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12], run, tuple(members), lead)
 
 
 def _rank(symptom: str) -> int:

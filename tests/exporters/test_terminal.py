@@ -16,7 +16,7 @@ def on_terminal(report, width=80, encoding="utf-8", **environ):
     file = io.TextIOWrapper(raw, encoding=encoding, errors="backslashreplace")
     environ = {"TERM": "xterm-256color", **environ}
     console = Console(
-        file=file, width=width, force_terminal=True, highlight=False, legacy_windows=False, _environ=environ
+        file=file, width=width, height=25, force_terminal=True, highlight=False, legacy_windows=False, _environ=environ
     )
     print_report(report, console)
     file.flush()
