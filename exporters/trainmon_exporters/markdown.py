@@ -63,7 +63,9 @@ def _summary(runs: list[RunReport]) -> str:
     rows = []
     for run in runs:
         what = ", ".join(dict.fromkeys(i.symptom for i in run.incidents if i.severity != "info"))
-        rows.append((run.verdict, code(run.run, NAME, cell=True), markdown(what) or "-", markdown(extent(run))))
+        rows.append(
+            (run.verdict, code(run.run, NAME, cell=True), markdown(what) or "-", markdown(extent(run, brief=True)))
+        )
     return _table(("verdict", "run", "what went wrong", "read"), rows)
 
 

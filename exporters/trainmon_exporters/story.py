@@ -61,16 +61,21 @@ def _rank(word: str, order: Sequence[str]) -> int:
 
 
 # ---------------------------------------------------------------------- words
-def extent(run: RunReport) -> str:
-    """Return how much was read: steps, points, attempts, status."""
-    axis = run.axis if run.axis and run.axis != "row" else "row" if run.axis == "row" else "step"
+def extent(run: RunReport, brief: bool = False) -> str:
+    """Return how much was read: steps, points, attempts, status; `brief` leaves out what goes without saying."""
+    axis = run.axis or "step"
     if run.first_step is None:
         steps = "no steps"
     elif run.first_step == run.last_step:
         steps = f"{axis} {run.first_step}"
     else:
-        steps = f"{axis}s {run.first_step} to {run.last_step}"
-    return f"{steps}, {many(run.points, 'point')}, {many(run.attempts, 'attempt')}, {run.status}"
+        steps = f"{axis.removesuffix('s')}s {run.first_step} to {run.last_step}"
+    parts = [steps, many(run.points, "point")]
+    if run.attempts > 1 or not brief:
+        parts.append(many(run.attempts, "attempt"))
+    if run.status not in ("ended", "finished") or not brief:
+        parts.append(run.status)
+    return ", ".join(parts)
 
 
 def many(n: int, what: str) -> str:
@@ -165,7 +170,7 @@ def blind_groups(run: RunReport) -> list[tuple[str, list[str]]]:
 def skipped(run: RunReport) -> str:
     """Return what the readers passed over, the most first."""
     items = sorted(run.skipped.items(), key=lambda kv: (-kv[1], kv[0]))
-    return ", ".join(f"{n:,} {kind}" for kind, n in items if n)
+    return ", ".join(f"{kind} ({n:,})" for kind, n in items if n)
 
 
 # ---------------------------------------------------------------------- curves

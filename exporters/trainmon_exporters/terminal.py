@@ -31,6 +31,7 @@ from trainmon_exporters.story import (
 )
 from trainmon_rules.report import Curve, Report, RunReport
 
+QUIET_RUNS = 50  # runs without incidents that get a line in the table
 BLIND_GROUPS = 8  # lines about what it was blind to
 BLIND_RULES = 5  # rules named on a run in which nothing serious happened
 
@@ -58,16 +59,24 @@ def print_report(report: Report, console: Console) -> None:
 
 
 def _summary(page: Page, runs: list[RunReport]) -> None:
-    """Print a line a run."""
+    """Print a line a run; of many in which nothing went wrong, the first ones."""
+    quiet = [r for r in runs if not r.incidents]
+    left_out = {id(r) for r in quiet[QUIET_RUNS:]}
+    runs = [r for r in runs if id(r) not in left_out]
     verdicts = max(len(r.verdict) for r in runs) + 2
     names = min(max(len(page.say(r.run, limit=NAME)) for r in runs), page.width // 2) + 2
     for run in runs:
         what = ", ".join(dict.fromkeys(i.symptom for i in run.incidents if i.severity != "info"))
-        text = f"{what} -- {extent(run)}" if what else extent(run)
+        read = extent(run, brief=True)
+        text = f"{what} -- {read}" if what else read
         head = page.say(run.verdict.upper().ljust(verdicts), run.verdict)
         name = page.say(run.run, "name", NAME)
         name.pad_right(max(2, names - len(name)))
         page.put(head, name, page.say(text), hanging=verdicts + 2)
+    if left_out:
+        page.put(
+            page.say(f"and {many(len(left_out), 'more run')} in which nothing went wrong or too little was logged")
+        )
 
 
 def _run(page: Page, run: RunReport, first: bool) -> None:
@@ -153,10 +162,11 @@ def _blind(page: Page, run: RunReport, in_full: bool) -> None:
             page.put(page.say(f"and {len(groups) - BLIND_GROUPS} more: trainmon inspect lists them"), indent=3)
     elif groups:
         rules = [r for _, names in groups for r in names]
-        names = ", ".join(rules[:BLIND_RULES]) + (
-            f" and {len(rules) - BLIND_RULES} more" if rules[BLIND_RULES:] else ""
-        )
-        page.put(page.say(f"Blind: {names} (trainmon inspect says for want of what)."), indent=indent, hanging=2)
+        names = ", ".join(rules[:BLIND_RULES])
+        if len(rules) > BLIND_RULES:
+            names += f" and {len(rules) - BLIND_RULES} more"
+        why = groups[0][0] if len(groups) == 1 else "trainmon inspect says for want of what"
+        page.put(page.say(f"Blind: {names} ({why})."), indent=indent, hanging=2)
     if run.unmapped:
         shown = ", ".join(page.say(t, limit=40).plain for t in run.unmapped[:5])
         more = f" and {len(run.unmapped) - 5:,} more" if len(run.unmapped) > 5 else ""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from trainmon_rules.errors import TrainmonError
+from trainmon_rules.errors import BadOutput, TrainmonError
 
 if TYPE_CHECKING:
     from trainmon_rules.report import SourceError
@@ -38,7 +38,7 @@ class GuardedGroup(click.Group):
         """Run the command; turn what it raises into a line and a status."""
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()
+            quietly(lambda: None)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except TrainmonError as error:
@@ -77,13 +77,23 @@ def complain_of(errors: Sequence[SourceError]) -> None:
 
 
 def quietly(write: Callable[[], T]) -> T | None:
-    """Write to standard output; if nobody reads it any more, drop the rest and go on."""
+    """Write to standard output; if nobody reads it any more, drop the rest and go on.
+
+    Raises
+    ------
+    BadOutput
+        If it can't be written to for another reason, such as a full disk.
+    """
     try:
         result = write()
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BrokenPipeError:
         abandon_stdout()
         return None
+    except OSError as error:
+        abandon_stdout()
+        raise BadOutput("standard output", (error.strerror or str(error)).lower()) from None
     return result
 
 

@@ -5,26 +5,33 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
+from typing import TypeGuard
 
 import click
 
 from trainmon_exporters import render
 from trainmon_exporters.files import check_writable, write_whole
-from trainmon_rules.errors import BadConfig
+from trainmon_rules.errors import BadConfig, BadOutput
 from trainmon_rules.findings import Severity
 from trainmon_rules.report import Report
 
 
 def writable(output: Path | None) -> None:
     """Raise BadOutput if the file can't be written to."""
-    if output is not None:
+    if _is_file(output):
         check_writable(output)
+
+
+def _is_file(output: Path | None) -> TypeGuard[Path]:
+    return output is not None and str(output) != "-"
 
 
 def speak(report: Report, fmt: str, output: Path | None = None) -> None:
     """Write a report to a file, or else to standard output; on a terminal, text has its width and colours."""
-    if output is not None:
+    if _is_file(output):
         write_whole(output, render(report, fmt).encode("utf-8"))
+    elif sys.stdout is None:
+        raise BadOutput("standard output", "it is closed")
     elif fmt == "text":
         from trainmon_exporters.page import console_for  # noqa: PLC0415
         from trainmon_exporters.terminal import print_report  # noqa: PLC0415

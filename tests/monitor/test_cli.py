@@ -122,13 +122,24 @@ def test_a_link_stays_a_link_and_a_device_a_device(tmp_path):
     assert trainmon("replay", "-o", tmp_path / "link", SAMPLE).returncode == 0
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_text().startswith("CRITICAL")
-    assert trainmon("replay", "-o", "/dev/stdout", SAMPLE).stdout.startswith(b"CRITICAL")
+    for stdout in ("/dev/stdout", "-"):
+        assert trainmon("replay", "-o", stdout, SAMPLE).stdout.startswith(b"CRITICAL")
 
 
 def test_a_file_that_can_not_be_written_is_one_line(tmp_path, good):
     one_line(trainmon("replay", "-o", tmp_path, good), "can't be written: is a directory")
     one_line(trainmon("replay", "-o", tmp_path / "no" / "x", good), "its directory does not exist")
     one_line(trainmon("replay", "-o", "/dev/full", good), "/dev/full: can't be written: no space left on device")
+
+
+def test_a_full_or_closed_standard_output_is_one_line(good):
+    command = [sys.executable, "-m", "trainmon", "replay", str(good)]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=CLEAN, timeout=120, check=False)
+    one_line(done, "standard output: can't be written: no space left on device")
+    closed = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
+    done = subprocess.run(closed, stderr=subprocess.PIPE, env=CLEAN, timeout=120, check=False)
+    one_line(done, "standard output: can't be written: it is closed")
 
 
 @pytest.mark.parametrize(("level", "status"), [("info", 1), ("warning", 1), ("critical", 1)])
