@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from trainmon_exporters.curves import course, loss_curves
 from trainmon_exporters.escape import code, markdown
 from trainmon_exporters.incident_block import CAUSES, FIXES
 from trainmon_exporters.plot import Mark, Stroke, draw
@@ -14,11 +15,9 @@ from trainmon_exporters.story import (
     Telling,
     blind_groups,
     change_lines,
-    course,
     ending,
     extent,
     lead,
-    loss_curves,
     many,
     number,
     since,

@@ -7,20 +7,15 @@ logarithmic where the values are positive and span more than two decades.
 
 from __future__ import annotations
 
-import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from trainmon_exporters.plot_scale import GUTTER, Scale, label
 from trainmon_rules.report import Curve
 
 Row = list[tuple[str, str]]
 """A line of output: pieces of text, each with the name of its style ("" for none)."""
 
-LOG_RATIO = 100.0  # from here on a positive range is drawn logarithmically
-LOG_RATIO_ZEROS = 1000.0  # the same where some values are exactly zero
-GUTTER = 9  # columns for the numbers of the y axis
-_MOST = sys.float_info.max
 _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))  # braille bit by (column, row) in a cell
 
 
@@ -68,7 +63,8 @@ def draw(
     steps = [s for k in strokes for c in k.curves for s in c.steps]
     if not steps:
         return []
-    frame = _Frame(min(steps), max(steps), _Scale.of(strokes), max(16, width - GUTTER - 2), max(3, height), unicode)
+    scale = Scale.of([c for k in strokes for c in k.curves])
+    frame = _Frame(min(steps), max(steps), scale, max(16, width - GUTTER - 2), max(3, height), unicode)
     for stroke in strokes:
         frame.draw(stroke)
     rows = frame.mark(marks)
@@ -78,53 +74,11 @@ def draw(
     return rows
 
 
-@dataclass(frozen=True, slots=True)
-class _Scale:
-    low: float
-    high: float
-    log: bool
-
-    @classmethod
-    def of(cls, strokes: Sequence[Stroke]) -> _Scale:
-        values = [
-            v
-            for k in strokes
-            for c in k.curves
-            for lo, hi in zip(c.low, c.high, strict=True)
-            for v in (lo, hi)
-            if lo <= hi
-        ]
-        if not values:
-            return cls(0.0, 1.0, False)
-        low, high = min(values), max(values)
-        positive = min((v for v in values if v > 0), default=0.0)
-        ratio = LOG_RATIO if low > 0 else LOG_RATIO_ZEROS
-        if low >= 0 and positive > 0 and high / positive > ratio:
-            return cls(positive, high, True)
-        if low == high:
-            room = abs(low) * 0.05 or 1.0
-            return cls(max(low - room, -_MOST), min(high + room, _MOST), False)
-        return cls(low, high, False)
-
-    def place(self, value: float) -> float:
-        """Return where a value stands: 0 at the bottom, 1 at the top."""
-        if self.log:
-            value = max(value, self.low)
-            return (math.log(value) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
-        return (value / 2 - self.low / 2) / (self.high / 2 - self.low / 2)  # halves: the range may exceed a float
-
-    def at(self, place: float) -> float:
-        """Return the value at a place."""
-        if self.log:
-            return math.exp(math.log(self.low) * (1 - place) + math.log(self.high) * place)
-        return self.low * (1 - place) + self.high * place
-
-
 @dataclass(slots=True)
 class _Frame:
     first: int
     last: int
-    scale: _Scale
+    scale: Scale
     width: int
     height: int
     unicode: bool
@@ -220,10 +174,10 @@ class _Frame:
             labelled[middle] = 1 - middle / (self.height - 1)
         rows: list[Row] = []
         for r in range(self.height):
-            label = _label(self.scale.at(labelled[r])) if r in labelled else ""
+            text = label(self.scale.at(labelled[r])) if r in labelled else ""
             tick = ("┤" if r in labelled else "│") if self.unicode else ("+" if r in labelled else "|")
             rows.append(
-                [(label.rjust(GUTTER) + " " + tick, ""), *_joined([self._cell(c, r) for c in range(self.width)])]
+                [(text.rjust(GUTTER) + " " + tick, ""), *_joined([self._cell(c, r) for c in range(self.width)])]
             )
         return rows
 
@@ -255,12 +209,6 @@ class _Frame:
             if start >= 0 and all(ch == " " for ch in text[max(0, start - 1) : start + len(label) + 1]):
                 text[start : start + len(label)] = label
         return [[(pad + corner + ruler, "")], [(axis[:GUTTER].rjust(GUTTER) + " " + "".join(text).rstrip(), "")]]
-
-
-def _label(value: float) -> str:
-    """Return a number that fits the gutter."""
-    text = f"{value:.4g}"
-    return text if len(text) <= GUTTER else f"{value:.2g}"
 
 
 def _joined(cells: Row) -> Row:

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from trainmon_rules.report import Curve, IncidentReport, Report, RunReport
+from trainmon_rules.report import IncidentReport, Report, RunReport
 
 IN_FULL = 5  # incidents of a run told in full
 IN_BRIEF = 20  # incidents of a run told in a line
 RUNS_IN_FULL = 10  # runs told in full, of many
 NAME = 120  # longest name shown
 _VERDICTS = ("critical", "warning", "insufficient-data", "healthy")
-_SEVERITIES = ("critical", "warning", "info")
+SEVERITIES = ("critical", "warning", "info")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +42,22 @@ class Telling:
 
 def worst_first(report: Report) -> list[RunReport]:
     """Return the runs, the worst verdict first, else as they came."""
-    return sorted(report.runs, key=lambda r: _rank(r.verdict, _VERDICTS))
+    return sorted(report.runs, key=lambda r: rank(r.verdict, _VERDICTS))
 
 
 def telling(run: RunReport) -> Telling:
     """Choose what to tell: the worst in full, all in the order of their onset, numbered in that order."""
     ordered = sorted(run.incidents, key=lambda i: (i.attempt, i.onset_step, i.detected_step))
     serious = [i for i in ordered if i.severity != "info"]
-    chosen = sorted(serious, key=lambda i: (i.superseded, _rank(i.severity, _SEVERITIES)))[:IN_FULL]
+    chosen = sorted(serious, key=lambda i: (i.superseded, rank(i.severity, SEVERITIES)))[:IN_FULL]
     ids = {i.id for i in chosen}
-    rest = sorted((i for i in ordered if i.id not in ids), key=lambda i: _rank(i.severity, _SEVERITIES))
+    rest = sorted((i for i in ordered if i.id not in ids), key=lambda i: rank(i.severity, SEVERITIES))
     full = tuple(Numbered(n + 1, i) for n, i in enumerate(i for i in ordered if i.id in ids))
     return Telling(full, tuple(rest[:IN_BRIEF]), len(rest[IN_BRIEF:]))
 
 
-def _rank(word: str, order: Sequence[str]) -> int:
+def rank(word: str, order: Sequence[str] = SEVERITIES) -> int:
+    """Return the place of a word in an order; words that aren't in it come last."""
     return order.index(word) if word in order else len(order)
 
 
@@ -171,48 +172,3 @@ def skipped(run: RunReport) -> str:
     """Return what the readers passed over, the most first."""
     items = sorted(run.skipped.items(), key=lambda kv: (-kv[1], kv[0]))
     return ", ".join(f"{kind} ({n:,})" for kind, n in items if n)
-
-
-# ---------------------------------------------------------------------- curves
-def loss_curves(run: RunReport) -> tuple[list[Curve], list[Curve]]:
-    """Return the training and the validation curve to plot, each over all attempts; else the best there is."""
-    train = _of_role(run, "train_loss")
-    val = _of_role(run, "val_loss")
-    if train or val:
-        return train, val
-    for role in ("reward", "eval_metric"):
-        if found := _of_role(run, role):
-            return found, []
-    return [], []
-
-
-def _of_role(run: RunReport, role: str) -> list[Curve]:
-    """One tag's curves: the tag that an incident is about if there is one, else the first."""
-    tags = [c.tag for c in run.curves if c.role == role and c.steps]
-    if not tags:
-        return []
-    named = [t for i in run.incidents if i.severity != "info" for t in i.series if t in tags]
-    tag = (named or [*run.roles.get(role, ()), *tags])[0]
-    return [c for c in run.curves if c.role == role and c.tag == tag and c.steps] or [
-        c for c in run.curves if c.role == role and c.tag == tags[0] and c.steps
-    ]
-
-
-def side_curves(run: RunReport, told: Telling) -> list[Curve]:
-    """Return the curve that the worst incident is about, where that isn't the loss."""
-    worst = sorted(told.full, key=lambda n: _rank(n.incident.severity, _SEVERITIES))
-    if not worst or not worst[0].incident.series:
-        return []
-    tag = worst[0].incident.series[0]
-    shown = {c.tag for pair in loss_curves(run) for c in pair}
-    return [c for c in run.curves if c.tag == tag and tag not in shown and c.steps]
-
-
-def course(run: RunReport) -> list[str]:
-    """Return from where to where each loss went, in words, for a run with nothing else to tell."""
-    out = []
-    for curves in loss_curves(run):
-        values = [m for c in curves for m, lo, hi in zip(c.mean, c.low, c.high, strict=True) if lo <= hi]
-        if len(values) > 1:
-            out.append(f"{curves[0].tag} {values[0]:.4g} -> {values[-1]:.4g}")
-    return out

@@ -11,6 +11,7 @@ import io
 from rich.console import Console
 from rich.text import Text
 
+from trainmon_exporters.curves import course, loss_curves, side_curves
 from trainmon_exporters.incident_block import print_brief, print_incident
 from trainmon_exporters.page import PIPED_WIDTH, Page
 from trainmon_exporters.plot import Mark, Stroke, draw
@@ -19,11 +20,8 @@ from trainmon_exporters.story import (
     RUNS_IN_FULL,
     Telling,
     blind_groups,
-    course,
     extent,
-    loss_curves,
     many,
-    side_curves,
     skipped,
     tally,
     telling,

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmon_exporters.plot import GUTTER, Mark, Stroke, draw
+from trainmon_exporters.plot import Mark, Stroke, draw
+from trainmon_exporters.plot_scale import GUTTER
 from trainmon_rules.report import Curve
 
 
