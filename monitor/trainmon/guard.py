@@ -10,7 +10,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
@@ -48,7 +48,7 @@ class GuardedGroup(click.Group):
             complain("interrupted")
             ctx.exit(INTERRUPTED)
         except BrokenPipeError:
-            abandon_stdout()
+            abandon(sys.stdout)
             ctx.exit(0)
         except Exception as error:  # noqa: BLE001 - the last resort: said in a line, with a status of its own
             if debugging():
@@ -63,7 +63,10 @@ def complain(text: str) -> None:
     """Print one line to standard error, whatever the text holds."""
     from trainmon_exporters.escape import clean  # noqa: PLC0415 - only when something is wrong
 
-    click.echo(f"trainmon: {clean(text)}", err=True)
+    try:
+        click.echo(f"trainmon: {clean(text)}", err=True)
+    except OSError:  # nobody can be told; the status still says it
+        abandon(sys.stderr)
 
 
 def complain_of(errors: Sequence[SourceError]) -> None:
@@ -89,16 +92,16 @@ def quietly(write: Callable[[], T]) -> T | None:
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
-        abandon_stdout()
+        abandon(sys.stdout)
         return None
     except OSError as error:
-        abandon_stdout()
+        abandon(sys.stdout)
         raise BadOutput("standard output", (error.strerror or str(error)).lower()) from None
     return result
 
 
-def abandon_stdout() -> None:
+def abandon(stream: TextIO) -> None:
     """Let what is still buffered for a reader that went away vanish, so that the exit is silent."""
     null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
+    os.dup2(null, stream.fileno())
     os.close(null)

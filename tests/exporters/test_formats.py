@@ -7,6 +7,9 @@ import re
 import numpy as np
 import pytest
 from golden import check_golden
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from trainmon_exporters import FORMATS, render
 
@@ -94,3 +97,33 @@ def test_markdown_tables_keep_their_columns(make):
 def test_an_unknown_format_is_refused(make):
     with pytest.raises(ValueError, match="'yaml' is not one of text, json, jsonl, markdown"):
         render(make.report(), "yaml")
+
+
+TRICKY = st.text(st.sampled_from("`*_[]()<>!|\\~#&@+-=. \n1axh:/\"'"), max_size=40)
+
+
+def kinds(tokens):
+    """Return the kinds of all tokens, inner ones too."""
+    for token in tokens:
+        yield token.type
+        yield from kinds(token.children or ())
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(TRICKY)
+def test_no_text_becomes_markup(make, text):
+    """A real parser (the one that rich brings) must see paragraphs, lists, tables and our own `<details>` only."""
+    i = make.incident(series=(text,), summary=text, evidence={text: text}, questions=(text,), also=(text,))
+    page = render(make.report(make.run(run=text, incidents=(i,), skipped={text: 1})), "markdown")
+    parsed = list(kinds(MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(page)))
+    inert = list(kinds(MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(like(make))))
+    for kind in ("link_open", "image", "em_open", "s_open", "html_inline", "blockquote_open", "code_block"):
+        assert kind not in parsed
+    for kind in ("strong_open", "heading_open", "bullet_list_open", "ordered_list_open", "td_open", "html_block"):
+        assert parsed.count(kind) == inert.count(kind), kind
+
+
+def like(make):
+    """The same page with a harmless text."""
+    i = make.incident(series=("a",), summary="a", evidence={"a": "a"}, questions=("a",), also=("a",))
+    return render(make.report(make.run(run="a", incidents=(i,), skipped={"a": 1})), "markdown")

@@ -249,6 +249,17 @@ def test_a_reader_that_goes_away_is_silent(tmp_path):
         assert process.wait(60) == 0
 
 
+def test_the_status_stands_when_nobody_hears_the_errors(tmp_path):
+    command = 'exec "$@" >/dev/full 2>/dev/full'
+    done = subprocess.run(
+        ["sh", "-c", command, "sh", sys.executable, "-m", "trainmon", "replay", tmp_path / "gone"],
+        env=CLEAN,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 2
+
+
 def test_ctrl_c_is_one_line():
     line = b'{"step": 1, "loss": 1.0}\n'
     with start("replay", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
