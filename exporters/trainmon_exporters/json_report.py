@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import json
+import math
+from typing import Any
 
 from trainmon_rules.report import Report, run_dict
 
 
 def render_json(report: Report) -> str:
     """Return the whole report as one indented JSON document."""
-    return json.dumps(report.as_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    return _dumps(report.as_dict(), indent=2) + "\n"
 
 
 def render_jsonl(report: Report) -> str:
     """Return a line a run, then a line an error (`{"error": …}`)."""
-    data = report.as_dict()
-    rows = [json.dumps(run_dict(r), allow_nan=False, ensure_ascii=False) for r in report.runs]
-    rows += [json.dumps({"error": e}, allow_nan=False, ensure_ascii=False) for e in data["errors"]]
+    rows = [_dumps(run_dict(r)) for r in report.runs]
+    rows += [_dumps({"error": e}) for e in report.as_dict()["errors"]]
     return "".join(row + "\n" for row in rows)
+
+
+def _dumps(data: object, indent: int | None = None) -> str:
+    """Return strict JSON that can be encoded: half a surrogate pair, as a file name may hold, is escaped."""
+    text = json.dumps(data, indent=indent, allow_nan=False, ensure_ascii=False, default=_other)
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _other(value: Any) -> Any:
+    """Numbers of numpy become Python's (the non-finite ones strings, as everywhere); the rest its text."""
+    if hasattr(value, "item"):
+        value = value.item()
+        if isinstance(value, float) and not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        if isinstance(value, bool | int | float | str):
+            return value
+    return str(value)

@@ -2,47 +2,34 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
 
 import click
 
 from trainmon import __version__
-from trainmon_rules.errors import TrainmonError
-
-if TYPE_CHECKING:
-    from trainmon_rules.report import Report, SourceError
+from trainmon.guard import GuardedGroup
+from trainmon_exporters import FORMATS
 
 LEVELS = ("info", "warning", "critical")
+SHELLS = ("bash", "zsh", "fish")
 
 
-class _Group(click.Group):
-    """Turns our own errors into one line and status 2."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except TrainmonError as error:
-            click.echo(f"trainmon: {error}", err=True)
-            ctx.exit(2)
-
-
-@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=GuardedGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="trainmon")
 def main() -> None:
     """Read the logs of training runs; say what is going wrong, since which step, why, and what to do first."""
 
 
 @main.command()
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(allow_dash=True, readable=False))
+@click.option("--format", "fmt", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option(
-    "--format",
-    "fmt",
-    type=click.Choice(["text", "json", "jsonl", "markdown"]),
-    default="text",
-    show_default=True,
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, readable=False),
+    metavar="FILE",
+    help="Write the report to this file.",
 )
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write the report to this file.")
 @click.option(
     "--fail-on",
     type=click.Choice(LEVELS),
@@ -53,7 +40,7 @@ def main() -> None:
 def replay(
     paths: tuple[str, ...],
     fmt: str,
-    output: str | None,
+    output: Path | None,
     fail_on: str | None,
     config: str | None,
     answers: tuple[str, ...],
@@ -61,22 +48,28 @@ def replay(
     """Replay finished or growing logs and print what went wrong.
 
     PATH is a file, a directory, or - for standard input.
+
+    Exit status: 0 replayed; 1 with --fail-on when such an incident was found; 2 when an argument or a path could
+    not be used (the others are still replayed).
     """
     from trainmon.config import load_settings  # noqa: PLC0415
-    from trainmon.replaying import replay as run  # noqa: PLC0415
+    from trainmon.guard import complain_of, quietly  # noqa: PLC0415
+    from trainmon.progress import bar  # noqa: PLC0415
+    from trainmon.replaying import find, replay_found, size_of  # noqa: PLC0415
+    from trainmon.speaking import exit_status, speak, writable  # noqa: PLC0415
 
-    report = run(*paths, settings=load_settings(config, answers))
-    _write(report, fmt, output)
-    _complain(report.errors)
-    if any(e.fatal for e in report.errors):
-        sys.exit(2)
-    worst = max((LEVELS.index(i.severity) for r in report.runs for i in r.incidents), default=-1)
-    if fail_on is not None and worst >= LEVELS.index(fail_on):
-        sys.exit(1)
+    settings = load_settings(config, answers)
+    writable(output)
+    found, errors = find(paths, settings)
+    with bar(size_of(found)) as progress:
+        report = replay_found(found, errors, settings, progress)
+    quietly(lambda: speak(report, fmt, output))
+    complain_of(report.errors)
+    click.get_current_context().exit(exit_status(report, fail_on))
 
 
 @main.command()
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(allow_dash=True, readable=False))
 @click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--config", "config", metavar="FILE", help="Config file.  [default: trainmon.toml, if there is one]")
 def inspect(paths: tuple[str, ...], fmt: str, config: str | None) -> None:
@@ -85,35 +78,26 @@ def inspect(paths: tuple[str, ...], fmt: str, config: str | None) -> None:
     PATH is a file, a directory, or - for standard input.
     """
     from trainmon.config import load_settings  # noqa: PLC0415
+    from trainmon.guard import complain_of, quietly  # noqa: PLC0415
     from trainmon.inspecting import inspect as run  # noqa: PLC0415
-    from trainmon_exporters.inspect_table import print_inspection, render_inspect_json  # noqa: PLC0415
+    from trainmon.speaking import speak_inspection  # noqa: PLC0415
 
     found = run(*paths, settings=load_settings(config))
-    if fmt == "json":
-        click.echo(render_inspect_json(found), nl=False)
-    else:
-        from rich.console import Console  # noqa: PLC0415
-
-        print_inspection(found, Console())
-    _complain(found.errors)
-    if any(e.fatal for e in found.errors):
-        sys.exit(2)
+    quietly(lambda: speak_inspection(found, fmt))
+    complain_of(found.errors)
+    click.get_current_context().exit(2 if any(e.fatal for e in found.errors) else 0)
 
 
-def _complain(errors: tuple[SourceError, ...]) -> None:
-    for error in errors:
-        where = "" if error.line is None else f":{error.line}"
-        click.echo(f"trainmon: {error.source}{where}: {error.error}", err=True)
+@main.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    """Print the completion script for a shell.
 
+    \b
+    bash:  trainmon completion bash > ~/.local/share/bash-completion/completions/trainmon
+    zsh:   trainmon completion zsh > "${fpath[1]}/_trainmon"
+    fish:  trainmon completion fish > ~/.config/fish/completions/trainmon.fish
+    """  # noqa: D301 - click reads the backspace
+    from trainmon.speaking import completion_script  # noqa: PLC0415
 
-def _write(report: Report, fmt: str, output: str | None) -> None:
-    from trainmon_exporters.json_report import render_json  # noqa: PLC0415
-
-    if fmt == "text":
-        from rich.console import Console  # noqa: PLC0415
-
-        from trainmon_exporters.terminal import print_report  # noqa: PLC0415
-
-        print_report(report, Console())
-    else:
-        click.echo(render_json(report), nl=False)
+    click.echo(completion_script(main, shell), nl=False)

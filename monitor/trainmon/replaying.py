@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+from trainmon.guard import debugging
 from trainmon.readers import HEAD, Reader, sniff
 from trainmon.runs import RunSpec, SourceSpec, discover, distinct
 from trainmon.sources import read_pieces
@@ -63,7 +65,18 @@ def find(
             found.extend(discover(path, settings.roles if settings else None))
         except BadInput as error:
             errors.append(SourceError(error.source, error.error, error.offset, fatal=True))
+        except OSError as error:
+            errors.append(SourceError(fspath(path), (error.strerror or str(error)).lower(), fatal=True))
     return distinct(found), errors
+
+
+def size_of(found: Iterable[RunSpec]) -> int:
+    """Return how many bytes there are to read, as far as that is known."""
+    total = 0
+    for path in (p for spec in found for source in spec.sources for p in source.paths):
+        with suppress(OSError):
+            total += path.stat().st_size
+    return total
 
 
 def replay_found(
@@ -72,15 +85,23 @@ def replay_found(
     settings: Settings | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Read runs that were found, one after the other."""
+    """Read runs that were found, one after the other; a fault of ours in one of them doesn't stop the others."""
     chosen = settings or Settings.default()
     knowledge = Knowledge.load()
     runs: list[RunReport] = []
     problems = list(errors)
     for spec in found:
-        reading = read_run(spec, chosen, progress)
-        runs.extend(reading.reports(knowledge))
-        problems.extend(reading.errors)
+        try:
+            reading = read_run(spec, chosen, progress)
+            reports = reading.reports(knowledge)
+        except Exception as error:
+            if debugging():
+                raise
+            what = f"internal error: {type(error).__name__}: {error} (TRAINMON_DEBUG=1 shows the traceback)"
+            problems.append(SourceError(spec.name, what, fatal=True))
+        else:
+            runs.extend(reports)
+            problems.extend(reading.errors)
     return Report(tuple(runs), tuple(problems))
 
 

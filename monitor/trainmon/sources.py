@@ -22,7 +22,7 @@ def read_pieces(path: Path | str, name: str) -> Iterator[bytes]:
     BadInput
         If it is missing, unreadable, not a regular file, or broken gzip. What was read before stands.
     """
-    raw = _stdin() if str(path) == "-" else _file(Path(path), name)
+    raw = _stdin(name) if str(path) == "-" else _file(Path(path), name)
     first = next(raw, b"")
     if first[:2] == b"\x1f\x8b":
         yield from _gunzip(first, raw, name)
@@ -31,9 +31,14 @@ def read_pieces(path: Path | str, name: str) -> Iterator[bytes]:
         yield from raw
 
 
-def _stdin() -> Iterator[bytes]:
-    while piece := os.read(sys.stdin.fileno(), PIECE):
-        yield piece
+def _stdin(name: str) -> Iterator[bytes]:
+    if sys.stdin is None:
+        raise BadInput(name, "standard input is closed")
+    try:
+        while piece := os.read(sys.stdin.fileno(), PIECE):
+            yield piece
+    except OSError as error:
+        raise BadInput(name, f"can't be read: {(error.strerror or str(error)).lower()}") from None
 
 
 def _file(path: Path, name: str) -> Iterator[bytes]:

@@ -2,7 +2,8 @@
 
 TrainmonError
 ├── BadConfig      a config, rule, role or routing file that can't be used; names file, key and line
-└── BadInput       a path or source that can't be read at all; names the path and what to do
+├── BadInput       a path or source that can't be read at all; names the path and what to do
+└── BadOutput      a file that can't be written; names it and why
 """
 
 from __future__ import annotations
@@ -24,3 +25,10 @@ class BadInput(TrainmonError):
         self.source = source
         self.error = error
         self.offset = offset
+
+
+class BadOutput(TrainmonError):
+    """A file that can't be written. Commands end with status 2."""
+
+    def __init__(self, path: str, error: str) -> None:
+        super().__init__(f"{path}: can't be written: {error}")

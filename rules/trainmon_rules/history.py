@@ -83,6 +83,21 @@ class History:
         self.first_step = np.concatenate([self.first_step, first])
         self.last_step = np.concatenate([self.last_step, last])
 
+    def whole(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray, IntArray]:
+        """Return first step, lowest, mean, highest and number of non-finite points of each cell, for plots.
+
+        Points held back stand as a last cell of their own, so nothing of the series is missing.
+        """
+        cells = (self.first_step, self.low, self.mean, self.high, self.width - self.count)
+        if not self._held:
+            return cells
+        value = np.concatenate(self._values)
+        good = value[np.isfinite(value)]
+        low, mean, high = (good.min(), good.mean(), good.max()) if len(good) else (np.inf, 0.0, -np.inf)
+        rest = (self._steps[0][0], low, mean, high, len(value) - len(good))
+        step, lows, means, highs, bad = (np.append(c, r) for c, r in zip(cells, rest, strict=True))
+        return step, lows, means, highs, bad
+
     def _merge(self) -> None:
         cells = _pair(self.count, self.mean, self.low, self.high, self.first_step, self.last_step)
         self.count, self.mean, self.low, self.high, self.first_step, self.last_step = cells

@@ -19,7 +19,7 @@ JOIN_STEPS = 50
 JOIN_REPORTS = 8
 
 HEADLINE = (
-    "nonfinite", "loss-scale-collapse", "divergence", "regime-shift", "grad-explosion", "loss-spike", "resume-jump",
+    "nonfinite", "loss-scale-collapse", "divergence", "regime-shift",  "loss-spike", "grad-explosion", "resume-jump",
     "grad-spike", "preference-instability", "lr-schedule", "dead-units", "activation-scale", "chance-accuracy",
     "flat", "grad-vanishing", "plateau", "oscillation", "slow", "val-suspect", "overfit", "periodic",
     "memory-growth", "stall", "throughput-drop", "low-utilization", "periodic-stall",
@@ -116,7 +116,7 @@ def _incident(run: str, members: list[Finding]) -> Incident:
     first = members[0]
     text = "\0".join([run, str(first.attempt), first.rule, first.tag, str(first.detected_step)])
     lead = min(members, key=lambda f: (-f.severity, _rank(f.symptom), f.detected_step, f.source, f.tag, f.rule))
-    return Incident(hashlib.sha256(text.encode()).hexdigest()[:12], run, tuple(members), lead)
+    return Incident(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12], run, tuple(members), lead)
 
 
 def _rank(symptom: str) -> int:

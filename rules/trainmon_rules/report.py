@@ -77,6 +77,7 @@ class IncidentReport:
     evidence: dict[str, Any]
     superseded: bool = False
     precursors: tuple[Precursor, ...] = ()
+    also: tuple[str, ...] = ()  # what else was seen, in sentences
     others: tuple[tuple[str, str], ...] = ()  # every other symptom seen in it, with its severity
     causes: tuple[Cause, ...] = ()
     ruled_out: tuple[Cause, ...] = ()
@@ -95,7 +96,10 @@ class Blind:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A series over its whole attempt, in at most 256 cells, for plots: where, lowest, mean, highest."""
+    """A series over its whole attempt, in at most 257 cells, for plots: where, lowest, mean, highest.
+
+    `bad` counts the non-finite points of each cell; a cell of nothing else has `low` > `high`.
+    """
 
     tag: str
     role: str
@@ -104,6 +108,7 @@ class Curve:
     low: tuple[float, ...]
     mean: tuple[float, ...]
     high: tuple[float, ...]
+    bad: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

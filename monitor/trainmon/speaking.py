@@ -1,0 +1,80 @@
+"""Where a command's report goes: to the terminal, to standard output, to a file; and with which status it ends."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import TypeGuard
+
+import click
+
+from trainmon_exporters import render
+from trainmon_exporters.files import check_writable, write_whole
+from trainmon_rules.errors import BadConfig, BadOutput
+from trainmon_rules.findings import Severity
+from trainmon_rules.inspection import Inspection
+from trainmon_rules.report import Report
+
+
+def writable(output: Path | None) -> None:
+    """Raise BadOutput if the file can't be written to."""
+    if _is_file(output):
+        check_writable(output)
+
+
+def _is_file(output: Path | None) -> TypeGuard[Path]:
+    return output is not None and str(output) != "-"
+
+
+def speak(report: Report, fmt: str, output: Path | None = None) -> None:
+    """Write a report to a file, or else to standard output; on a terminal, text has its width and colours."""
+    if _is_file(output):
+        write_whole(output, render(report, fmt).encode("utf-8"))
+    elif sys.stdout is None:
+        raise BadOutput("standard output", "it is closed")
+    elif fmt == "text":
+        from trainmon_exporters.page import console_for  # noqa: PLC0415
+        from trainmon_exporters.terminal import print_report  # noqa: PLC0415
+
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")  # a name that the locale can't spell is no crash
+        print_report(report, console_for(sys.stdout))
+    else:
+        click.echo(render(report, fmt).encode("utf-8"), nl=False)
+
+
+def speak_inspection(found: Inspection, fmt: str) -> None:
+    """Write what `trainmon inspect` found to standard output."""
+    from trainmon_exporters.inspect_table import print_inspection, render_inspect_json  # noqa: PLC0415
+    from trainmon_exporters.page import console_for  # noqa: PLC0415
+
+    if sys.stdout is None:
+        raise BadOutput("standard output", "it is closed")
+    if fmt == "json":
+        click.echo(render_inspect_json(found).encode("utf-8"), nl=False)
+        return
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    print_inspection(found, console_for(sys.stdout))
+
+
+def exit_status(report: Report, fail_on: str | None) -> int:
+    """Return 2 if something could not be read, 1 if an incident of the level or above was found, else 0."""
+    if any(e.fatal for e in report.errors):
+        return 2
+    if fail_on is None:
+        return 0
+    level = Severity.parse(fail_on)
+    return int(any(Severity.parse(i.severity) >= level for r in report.runs for i in r.incidents))
+
+
+def completion_script(command: click.Command, shell: str) -> str:
+    """Return the script that completes `trainmon` in a shell (without asking that shell for its version)."""
+    from click.shell_completion import get_completion_class  # noqa: PLC0415
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise BadConfig(f"shell {shell!r} is unknown; known: bash, zsh, fish")
+    complete = kind(command, {}, "trainmon", "_TRAINMON_COMPLETE")
+    return complete.source_template % complete.source_vars()

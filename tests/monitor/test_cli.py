@@ -1,0 +1,298 @@
+"""The command line as a user runs it: a real process, real files, real pipes."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SAMPLE = Path(__file__).parents[1] / "data" / "samples" / "nan-after-spike.jsonl"
+CLEAN = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "FORCE_COLOR", "NO_COLOR", "TRAINMON_DEBUG")}
+
+
+def trainmon(*args, stdin=None, cwd=None, **environ):
+    return subprocess.run(
+        [sys.executable, "-m", "trainmon", *map(str, args)],
+        input=stdin,
+        stdin=subprocess.DEVNULL if stdin is None else None,
+        capture_output=True,
+        cwd=cwd,
+        env={**CLEAN, **environ},
+        timeout=120,
+        check=False,
+    )
+
+
+def one_line(done, *words, status=2):
+    """Assert that there is one clear line on standard error, and no traceback."""
+    text = done.stderr.decode()
+    assert done.returncode == status, text
+    assert "Traceback" not in text
+    [line] = text.splitlines()
+    assert line.startswith("trainmon: ")
+    for word in words:
+        assert word in line
+
+
+@pytest.fixture
+def good(tmp_path):
+    path = tmp_path / "good.jsonl"
+    path.write_text("".join(json.dumps({"step": i, "loss": 3 - i / 100}) + "\n" for i in range(100)))
+    return path
+
+
+# ---------------------------------------------------------------------- what it says
+def test_the_report_when_piped_is_plain():
+    done = trainmon("replay", SAMPLE)
+    assert done.returncode == 0
+    assert done.stderr == b""
+    text = done.stdout.decode("ascii")
+    assert text.startswith("CRITICAL  nan-after-spike.jsonl  steps 0 to 1990")
+    assert "since      step 1500" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_columns_sets_the_width():
+    assert max(map(len, trainmon("replay", SAMPLE, COLUMNS="60").stdout.decode().splitlines())) <= 60
+
+
+def test_json_is_strict():
+    def refuse(name):
+        raise ValueError(name)
+
+    done = trainmon("replay", "--format", "json", SAMPLE)
+    data = json.loads(done.stdout, parse_constant=refuse)
+    assert data["runs"][0]["incidents"][0]["evidence"]["value"] == "NaN"
+
+
+def test_json_lines_and_markdown():
+    [line] = trainmon("replay", "--format", "jsonl", SAMPLE).stdout.splitlines()
+    assert json.loads(line)["verdict"] == "critical"
+    assert trainmon("replay", "--format", "markdown", SAMPLE).stdout.startswith(b"## critical: `nan-after-spike.jsonl`")
+
+
+def test_standard_input_and_gzip():
+    done = trainmon("replay", "-", stdin=gzip.compress(SAMPLE.read_bytes()))
+    assert done.stdout.decode().startswith("CRITICAL  stdin")
+
+
+@pytest.mark.parametrize("fmt", ["text", "json", "markdown"])
+def test_names_beyond_the_locale_are_no_crash(tmp_path, fmt):
+    path = tmp_path / "größe-日本.jsonl"
+    path.write_bytes(SAMPLE.read_bytes())
+    done = trainmon("replay", path, "--format", fmt, PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stderr
+    if fmt == "json":
+        assert json.loads(done.stdout)["runs"][0]["run"] == "größe-日本.jsonl"
+
+
+def test_a_name_that_is_not_utf8_is_no_crash(tmp_path):
+    path = os.fsencode(tmp_path) + b"/bad\xff\x1b[31m.jsonl"
+    Path(os.fsdecode(path)).write_bytes(SAMPLE.read_bytes())
+    for fmt in ("text", "json", "jsonl", "markdown"):
+        done = subprocess.run(
+            [os.fsencode(sys.executable), b"-m", b"trainmon", b"replay", b"--format", fmt.encode(), path],
+            capture_output=True,
+            env=CLEAN,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert b"\x1b[31m" not in done.stdout
+
+
+# ---------------------------------------------------------------------- -o and --fail-on
+def test_a_report_goes_to_a_file_whole(tmp_path):
+    out = tmp_path / "report.json"
+    out.write_text("old")
+    out.chmod(0o640)
+    done = trainmon("replay", "--format", "json", "-o", out, SAMPLE)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert json.loads(out.read_text())["schema"] == "trainmon.report/1"
+    assert out.stat().st_mode & 0o777 == 0o640
+    assert [p.name for p in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_a_link_stays_a_link_and_a_device_a_device(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert trainmon("replay", "-o", tmp_path / "link", SAMPLE).returncode == 0
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text().startswith("CRITICAL")
+    for stdout in ("/dev/stdout", "-"):
+        assert trainmon("replay", "-o", stdout, SAMPLE).stdout.startswith(b"CRITICAL")
+
+
+def test_a_file_that_can_not_be_written_is_one_line(tmp_path, good):
+    one_line(trainmon("replay", "-o", tmp_path, good), "can't be written: is a directory")
+    one_line(trainmon("replay", "-o", tmp_path / "no" / "x", good), "its directory does not exist")
+    one_line(trainmon("replay", "-o", "/dev/full", good), "/dev/full: can't be written: no space left on device")
+
+
+def test_a_full_or_closed_standard_output_is_one_line(good):
+    command = [sys.executable, "-m", "trainmon", "replay", str(good)]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=CLEAN, timeout=120, check=False)
+    one_line(done, "standard output: can't be written: no space left on device")
+    closed = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
+    done = subprocess.run(closed, stderr=subprocess.PIPE, env=CLEAN, timeout=120, check=False)
+    one_line(done, "standard output: can't be written: it is closed")
+
+
+@pytest.mark.parametrize(("level", "status"), [("info", 1), ("warning", 1), ("critical", 1)])
+def test_fail_on(level, status):
+    assert trainmon("replay", "--fail-on", level, SAMPLE).returncode == status
+
+
+def test_fail_on_is_0_on_a_healthy_run_and_2_if_something_was_unreadable(good, tmp_path):
+    assert trainmon("replay", "--fail-on", "info", good).returncode == 0
+    assert trainmon("replay", "--fail-on", "info", SAMPLE, tmp_path / "gone").returncode == 2
+
+
+# ---------------------------------------------------------------------- bad input
+def test_bad_paths_are_a_line_each_and_the_others_are_replayed(tmp_path, good):
+    (tmp_path / "empty-dir").mkdir()
+    (tmp_path / "binary").write_bytes(bytes(range(256)) * 64)
+    (tmp_path / "empty").write_bytes(b"")
+    os.mkfifo(tmp_path / "fifo")
+    bad = ["gone", "empty-dir", "binary", "empty", "fifo", "x" * 300, "good.jsonl/below"]
+    done = trainmon("replay", "--format", "json", *bad, good, cwd=tmp_path)
+    assert done.returncode == 2
+    data = json.loads(done.stdout)
+    assert [r["run"] for r in data["runs"]] == ["good.jsonl"]
+    lines = done.stderr.decode().splitlines()
+    assert len(lines) == len(bad) == len(data["errors"])
+    for name, line in zip(bad, sorted(lines, key=lambda s: bad.index(s.split(": ")[1])), strict=True):
+        assert line.startswith(f"trainmon: {name}: ")
+
+
+def test_one_bad_path_is_one_line(tmp_path):
+    one_line(trainmon("replay", "gone.jsonl", cwd=tmp_path), "gone.jsonl: no such file or directory")
+
+
+def test_a_corrupt_record_is_listed_and_leaves_0(tmp_path):
+    path = tmp_path / "run.jsonl"
+    rows = [json.dumps({"step": i, "loss": 3 - i / 100}) for i in range(50)]
+    rows[20] = '{"step": 20, "loss": '
+    path.write_text("\n".join(rows) + "\n")
+    one_line(trainmon("replay", path), "run.jsonl:21: ", status=0)
+
+
+def test_of_many_errors_twenty_are_printed(tmp_path):
+    done = trainmon("replay", *(f"gone{i}" for i in range(25)), cwd=tmp_path)
+    lines = done.stderr.decode().splitlines()
+    assert len(lines) == 21
+    assert lines[-1] == "trainmon: 5 more; --format json lists all"
+
+
+def test_an_unreadable_file_is_one_line(good):
+    locked = good.with_name("locked.jsonl")
+    locked.write_bytes(good.read_bytes())
+    locked.chmod(0)
+    good.parent.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-c", AS_NOBODY],
+        capture_output=True,
+        cwd=good.parent,
+        env=CLEAN,
+        timeout=120,
+        check=False,
+    )
+    one_line(done, "locked.jsonl: can't be opened: permission denied")
+
+
+# Root may read everything, so root can't test this; and nobody may not read the interpreter's folders on every machine,
+# so everything is imported by a first replay, then the process becomes nobody.
+AS_NOBODY = """
+import os
+from trainmon.cli import main
+main(["replay", "good.jsonl"], standalone_mode=False)
+if os.geteuid() == 0:
+    os.setgroups([]), os.setgid(65534), os.setuid(65534)
+main(["replay", "locked.jsonl"])
+"""
+
+UNUSABLE = [
+    (),
+    ("replay",),
+    ("replya", "x"),
+    ("replay", "--fromat", "json"),
+    ("replay", "--format", "xml", "x"),
+]
+
+
+@pytest.mark.parametrize("args", UNUSABLE)
+def test_unusable_arguments_are_said_with_status_2(args):
+    done = trainmon(*args)
+    text = done.stderr.decode()
+    assert done.returncode == 2
+    assert "Traceback" not in text
+    assert "Usage: " in text
+
+
+# ---------------------------------------------------------------------- signals and pipes
+def start(*args, **pipes):
+    return subprocess.Popen([sys.executable, "-m", "trainmon", *args], env=CLEAN, **pipes)
+
+
+def test_a_reader_that_goes_away_is_silent(tmp_path):
+    path = tmp_path / "many.jsonl"
+    rows = [{"step": i, **{f"tag{k}": i for k in range(5000)}} for i in range(2)]  # a report beyond a pipe's buffer
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    with start("replay", "--format", "json", str(path), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.read(1)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 0
+
+
+def test_the_status_stands_when_nobody_hears_the_errors(tmp_path):
+    command = 'exec "$@" >/dev/full 2>/dev/full'
+    done = subprocess.run(
+        ["sh", "-c", command, "sh", sys.executable, "-m", "trainmon", "replay", tmp_path / "gone"],
+        env=CLEAN,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 2
+
+
+def test_ctrl_c_is_one_line():
+    line = b'{"step": 1, "loss": 1.0}\n'
+    with start("replay", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdin.write(line * (1_000_000 // len(line)))  # more than a pipe holds: it is reading now
+        process.stdin.flush()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (out, err, process.returncode) == (b"", b"trainmon: interrupted\n", 130)
+
+
+# ---------------------------------------------------------------------- help and completion
+def test_help_imports_nothing_heavy():
+    code = "import sys, trainmon.cli as c\ntry: c.main(['--help'])\nexcept SystemExit: pass\nprint(sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=CLEAN, timeout=60, check=True)
+    loaded = done.stdout.decode().splitlines()[-1]
+    for heavy in ("numpy", "scipy", "rich", "pydantic", "ruamel", "msgspec", "tensorboard"):
+        assert f"'{heavy}'" not in loaded
+
+
+def test_version_and_help():
+    assert trainmon("--version").stdout.startswith(b"trainmon, version ")
+    assert b"--fail-on" in trainmon("replay", "-h").stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell):
+    done = trainmon("completion", shell)
+    assert done.returncode == 0
+    assert b"_TRAINMON_COMPLETE" in done.stdout
+
+
+def test_completion_knows_the_commands():
+    code = "from trainmon.cli import main; main(prog_name='trainmon')"
+    environ = {**CLEAN, "_TRAINMON_COMPLETE": "bash_complete", "COMP_WORDS": "trainmon rep", "COMP_CWORD": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environ, timeout=60, check=False)
+    assert done.stdout == b"plain,replay\n"
