@@ -35,7 +35,16 @@ def main() -> None:
     type=click.Choice(LEVELS),
     help="Exit with 1 if an incident of this level or above was found.",
 )
-def replay(paths: tuple[str, ...], fmt: str, output: Path | None, fail_on: str | None) -> None:
+@click.option("--config", "config", metavar="FILE", help="Config file.  [default: trainmon.toml, if there is one]")
+@click.option("--set", "answers", multiple=True, metavar="KEY=VALUE", help="Tell what the log can't; may be repeated.")
+def replay(
+    paths: tuple[str, ...],
+    fmt: str,
+    output: Path | None,
+    fail_on: str | None,
+    config: str | None,
+    answers: tuple[str, ...],
+) -> None:
     """Replay finished or growing logs and print what went wrong.
 
     PATH is a file, a directory, or - for standard input.
@@ -43,20 +52,40 @@ def replay(paths: tuple[str, ...], fmt: str, output: Path | None, fail_on: str |
     Exit status: 0 replayed; 1 with --fail-on when such an incident was found; 2 when an argument or a path could
     not be used (the others are still replayed).
     """
+    from trainmon.config import load_settings  # noqa: PLC0415
     from trainmon.guard import complain_of, quietly  # noqa: PLC0415
     from trainmon.progress import bar  # noqa: PLC0415
     from trainmon.replaying import find, replay_found, size_of  # noqa: PLC0415
     from trainmon.speaking import exit_status, speak, writable  # noqa: PLC0415
-    from trainmon_rules.engine import Settings  # noqa: PLC0415
 
+    settings = load_settings(config, answers)
     writable(output)
-    settings = Settings.default()
-    found, errors = find(paths)
+    found, errors = find(paths, settings)
     with bar(size_of(found)) as progress:
         report = replay_found(found, errors, settings, progress)
     quietly(lambda: speak(report, fmt, output))
     complain_of(report.errors)
     click.get_current_context().exit(exit_status(report, fail_on))
+
+
+@main.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(allow_dash=True, readable=False))
+@click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--config", "config", metavar="FILE", help="Config file.  [default: trainmon.toml, if there is one]")
+def inspect(paths: tuple[str, ...], fmt: str, config: str | None) -> None:
+    """Show what logs hold and how they are understood: runs, tags and their roles, what is blind.
+
+    PATH is a file, a directory, or - for standard input.
+    """
+    from trainmon.config import load_settings  # noqa: PLC0415
+    from trainmon.guard import complain_of, quietly  # noqa: PLC0415
+    from trainmon.inspecting import inspect as run  # noqa: PLC0415
+    from trainmon.speaking import show  # noqa: PLC0415
+
+    found = run(*paths, settings=load_settings(config))
+    quietly(lambda: show(found, fmt))
+    complain_of(found.errors)
+    click.get_current_context().exit(2 if any(e.fatal for e in found.errors) else 0)
 
 
 @main.command()

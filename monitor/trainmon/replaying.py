@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from trainmon.guard import debugging
+from trainmon.debug import debugging
 from trainmon.readers import HEAD, Reader, sniff
-from trainmon.runs import RunSpec, SourceSpec, discover
+from trainmon.runs import RunSpec, SourceSpec, discover, distinct
 from trainmon.sources import read_pieces
 from trainmon_rules.diagnosis import Knowledge
 from trainmon_rules.engine import Session, Settings
@@ -49,22 +50,24 @@ def replay(
         One entry a run; what couldn't be read stands in `errors`.
     """
     chosen = settings or Settings.default(answers)
-    found, errors = find(paths)
+    found, errors = find(paths, chosen)
     return replay_found(found, errors, chosen, progress)
 
 
-def find(paths: Iterable[str | PathLike[str]]) -> tuple[list[RunSpec], list[SourceError]]:
-    """Return the runs that paths hold, and an error for each path that holds none or can't be looked into."""
+def find(
+    paths: Iterable[str | PathLike[str]], settings: Settings | None = None
+) -> tuple[list[RunSpec], list[SourceError]]:
+    """Return the runs that paths hold, under distinct names, and an error for each path that holds none."""
     found: list[RunSpec] = []
     errors: list[SourceError] = []
-    for path in paths:
+    for path in dict.fromkeys(fspath(p) for p in paths):
         try:
-            found.extend(discover(fspath(path)))
+            found.extend(discover(path, settings.roles if settings else None))
         except BadInput as error:
             errors.append(SourceError(error.source, error.error, error.offset, fatal=True))
         except OSError as error:
-            errors.append(SourceError(fspath(path), (error.strerror or str(error)).lower(), fatal=True))
-    return found, errors
+            errors.append(SourceError(path, (error.strerror or str(error)).lower(), fatal=True))
+    return distinct(found), errors
 
 
 def size_of(found: Iterable[RunSpec]) -> int:
@@ -89,7 +92,8 @@ def replay_found(
     problems = list(errors)
     for spec in found:
         try:
-            reports, unread = replay_run(spec, chosen, knowledge, progress)
+            reading = read_run(spec, chosen, progress)
+            reports = reading.reports(knowledge)
         except Exception as error:
             if debugging():
                 raise
@@ -97,32 +101,66 @@ def replay_found(
             problems.append(SourceError(spec.name, what, fatal=True))
         else:
             runs.extend(reports)
-            problems.extend(unread)
+            problems.extend(reading.errors)
     return Report(tuple(runs), tuple(problems))
 
 
-def replay_run(
-    spec: RunSpec, settings: Settings, knowledge: Knowledge, progress: Progress | None = None
-) -> tuple[list[RunReport], list[SourceError]]:
-    """Read one run's sources and return its reports and errors."""
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A run that was read to its end: the engine, and what became of each source."""
+
+    session: Session
+    feeds: dict[str, SourceFeed]
+
+    @property
+    def axis(self) -> str:
+        """Name of the step axis of the richest source that has one."""
+        return next((f.axis for f in self.feeds.values() if f.axis), "step")
+
+    @property
+    def skipped(self) -> Counter[str]:
+        """What the readers passed over, by kind."""
+        total: Counter[str] = Counter()
+        for f in self.feeds.values():
+            total.update(f.skipped)
+        return total
+
+    @property
+    def errors(self) -> list[SourceError]:
+        """Files and records that couldn't be read."""
+        out = [e for f in self.feeds.values() for e in f.errors]
+        for source in self.session.sources.values():
+            out.extend(SourceError(p.file or source.name, p.error, p.offset, p.line) for p in source.problems)
+            if more := source.problem_count - len(source.problems):
+                out.append(SourceError(source.name, f"{more} more unreadable records"))
+        return out
+
+    def reports(self, knowledge: Knowledge) -> list[RunReport]:
+        """Return a report for each run that the sources hold."""
+        reports = report_runs(self.session, knowledge, self.axis, self.skipped)
+        return [replace(r, sources=self.files(i, r.sources) or r.sources) for i, r in enumerate(reports)]
+
+    def files(self, run: int, sources: Iterable[str]) -> tuple[str, ...]:
+        """Return the files that hold points of the run with this number, in the order of its sources."""
+        return tuple(name for source in sources for name in self.feeds[source].held.get(run, ()))
+
+
+def read_run(spec: RunSpec, settings: Settings, progress: Progress | None = None) -> Reading:
+    """Read one run's sources to their end, side by side."""
     session = Session(spec.name, settings)
     feeds = {s.name: SourceFeed(s, progress) for s in spec.sources}
     for s in spec.sources:
-        session.open(s.name, s.prefix)
+        session.open(s.name, s.prefix, s.rank)
     for name, batch in _in_turn(feeds, session):
+        counts = [r.points for r in session.runs]
         session.feed(name, batch)
+        for number, run in enumerate(session.runs):
+            if run.points > (counts[number] if number < len(counts) else 0):
+                feeds[name].held.setdefault(number, {})[feeds[name].file] = None
+    if any(f.format for f in feeds.values()):
+        session.begin()
     session.end()
-    errors = [e for f in feeds.values() for e in f.errors]
-    for source in session.sources.values():
-        errors.extend(SourceError(source.name, p.error, p.offset, p.line) for p in source.problems)
-        if source.problem_count > len(source.problems):
-            more = source.problem_count - len(source.problems)
-            errors.append(SourceError(source.name, f"{more} more unreadable records"))
-    skipped: Counter[str] = Counter()
-    for f in feeds.values():
-        skipped.update(f.skipped)
-    axis = next((f.axis for f in feeds.values() if f.axis), "step")
-    return report_runs(session, knowledge, axis, skipped), errors
+    return Reading(session, feeds)
 
 
 def _in_turn(feeds: dict[str, SourceFeed], session: Session) -> Iterator[tuple[str, Batch]]:
@@ -147,37 +185,50 @@ class SourceFeed:
         self.errors: list[SourceError] = []
         self.skipped: Counter[str] = Counter()
         self.axis = ""
+        self.format = ""
         self.rows = 0
+        self.file = ""  # the one being read
+        self.held: dict[int, dict[str, None]] = {}  # files with points of a run, by the run's number
 
     def batches(self) -> Iterator[Batch]:
-        """Yield the source's batches; what can't be read becomes an error of the source."""
-        for path in self.spec.paths:
-            name = self.spec.name if len(self.spec.paths) == 1 else path.name
+        """Yield the source's batches; a file that can't be read becomes an error, and the next one is read."""
+        for i, path in enumerate(self.spec.paths):
+            name = self.file = self.spec.shown(i)
             try:
                 yield from self._file(path, name)
             except BadInput as error:
                 self.errors.append(SourceError(name, error.error, error.offset, fatal=True))
 
     def _file(self, path: Path, name: str) -> Iterator[Batch]:
+        """Yield one file's batches from a reader of its own; what was read before a file broke off stands."""
         reader: Reader | None = None
+        broken: BadInput | None = None
         base, done = self.rows, 0
-        for piece in _with_head(read_pieces(path, name)):
-            if reader is None:
-                reader = sniff(name, piece)
-            yield self._shift(reader.feed(piece), base)
-            done += len(piece)
-            if self.progress is not None:
-                self.progress(name, done)
-        if reader is None:
-            raise BadInput(name, "is empty")
-        yield self._shift(reader.finish(), base)
-        self.skipped.update(reader.skipped)
-        self.axis = self.axis or reader.axis
+        try:
+            for piece in _with_head(read_pieces(path, name)):
+                if reader is None:
+                    reader = sniff(name, piece)
+                yield self._place(reader.feed(piece), base, name)
+                done += len(piece)
+                if self.progress is not None:
+                    self.progress(name, done)
+        except BadInput as error:
+            broken = error
+        if reader is not None:
+            yield self._place(reader.finish(), base, name)
+            self.skipped.update(reader.skipped)
+            self.axis = self.axis or reader.axis
+            self.format = self.format or reader.format
+        elif broken is None:
+            broken = BadInput(name, "is empty")
+        if broken is not None:
+            raise broken
 
-    def _shift(self, batch: Batch, base: int) -> Batch:
-        """Number the records on from the file before."""
-        if base:
-            batch = shifted(batch, base)
+    def _place(self, batch: Batch, base: int, name: str) -> Batch:
+        """Number the records on from the file before, and name the file where the source has several."""
+        batch = shifted(batch, base) if base else batch
+        if self.spec.names:
+            batch.problems = [replace(p, file=name) for p in batch.problems]
         last = max((int(c.row[-1]) for c in batch.chunks), default=-1)
         self.rows = max(self.rows, last + 1)
         return batch
@@ -185,8 +236,6 @@ class SourceFeed:
 
 def shifted(batch: Batch, base: int) -> Batch:
     """Return the batch with `base` added to every record number."""
-    from dataclasses import replace  # noqa: PLC0415
-
     return Batch(
         [replace(c, row=c.row + base) for c in batch.chunks],
         [replace(e, row=e.row + base) for e in batch.events],
@@ -195,16 +244,21 @@ def shifted(batch: Batch, base: int) -> Batch:
 
 
 def _with_head(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Join the first pieces until there is enough to recognise the format by."""
+    """Join the first pieces until there is enough to recognise the format by; on an error, give what there is."""
     it = iter(pieces)
     head = b""
-    for piece in it:
-        head += piece
-        if len(head) >= HEAD:
-            break
+    try:
+        while len(head) < HEAD:
+            head += next(it)
+    except StopIteration:
+        pass
+    except BadInput:
+        if head:
+            yield head
+        raise
     if head:
         yield head
     yield from it
 
 
-__all__: Sequence[str] = ("find", "replay", "replay_found", "replay_run", "size_of")
+__all__: Sequence[str] = ("Reading", "find", "read_run", "replay", "replay_found", "size_of")

@@ -1,40 +1,90 @@
 """From a path to runs: which files tell one story, and under what name.
 
-A file is a run. A directory is searched; see `discover`.
+A file is a run. A directory is searched (`directories`): event files that continue each other, and the logs that
+stand beside them, are one run; any other log is a run of its own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from trainmon.folders import showable
+from trainmon.specs import RunSpec, SourceSpec
 from trainmon_rules.errors import BadInput
 
+if TYPE_CHECKING:
+    from trainmon_rules.roles import RoleTable
 
-@dataclass(frozen=True, slots=True)
-class SourceSpec:
-    """One source of a run: files that continue each other, in order, and the directory that prefixes its tags."""
-
-    name: str
-    paths: tuple[Path, ...]
-    prefix: str = ""
+__all__ = ["RunSpec", "SourceSpec", "discover", "distinct"]
 
 
-@dataclass(frozen=True, slots=True)
-class RunSpec:
-    """A run to be read: its name relative to the root given, and its sources, the richest first."""
+def discover(path: str, roles: RoleTable | None = None) -> list[RunSpec]:
+    """Return the runs that a path holds.
 
-    name: str
-    sources: tuple[SourceSpec, ...] = field(default=())
+    Parameters
+    ----------
+    path : str
+        A file, a directory, or "-" for standard input.
+    roles : RoleTable, optional
+        Tells logs from other tables in a directory; the shipped one by default.
 
-
-def discover(path: str) -> list[RunSpec]:
-    """Return the runs that a path holds; BadInput if it doesn't exist or holds no log."""
+    Raises
+    ------
+    BadInput
+        If the path doesn't exist, can't be searched or holds no log.
+    """
     if path == "-":
         return [RunSpec("stdin", (SourceSpec("stdin", (Path("-"),)),))]
     p = Path(path)
-    if not p.exists():
-        raise BadInput(path, "no such file or directory")
-    if p.is_dir():
-        raise BadInput(path, "holds no training log")
-    return [RunSpec(p.name, (SourceSpec(p.name, (p,)),))]
+    shown = showable(path)
+    try:
+        is_dir, exists = p.is_dir(), p.exists()
+    except (OSError, ValueError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise BadInput(shown, f"can't be opened: {reason}") from None
+    if not exists:
+        raise BadInput(shown, "no such file or directory")
+    if is_dir:
+        from trainmon.directories import search  # noqa: PLC0415 - reading one file needs none of it
+        from trainmon_rules.roles import RoleTable  # noqa: PLC0415
+
+        return search(p, shown, roles or RoleTable.load())
+    return [_file(p)]
+
+
+def _file(path: Path) -> RunSpec:
+    name = showable(path.name)
+    return RunSpec(name, (SourceSpec(name, (path,), _prefix(path)),), showable(path.resolve().parent.name))
+
+
+def _prefix(path: Path) -> str:
+    """Keras gives its validation curves the training names: the directory alone tells them apart."""
+    parent = path.resolve().parent.name
+    from trainmon.directories import EVALUATION  # noqa: PLC0415
+
+    if parent.lower() not in EVALUATION:
+        return ""
+    from trainmon.eventfiles import is_event_file  # noqa: PLC0415
+    from trainmon.recognise import head_of  # noqa: PLC0415
+
+    try:
+        return f"{showable(parent)}/" if is_event_file(head_of(path)[0]) else ""
+    except OSError:
+        return ""
+
+
+def distinct(specs: Iterable[RunSpec]) -> list[RunSpec]:
+    """Return the runs with names that are told apart: by the root's name first, then by a number."""
+    runs = list(specs)
+    counts = Counter(r.name for r in runs)
+    runs = [replace(r, name=f"{r.home}/{r.name}") if counts[r.name] > 1 and r.home else r for r in runs]
+    used: Counter[str] = Counter()
+    out = []
+    for r in runs:
+        used[r.name] += 1
+        out.append(r if used[r.name] == 1 else replace(r, name=f"{r.name} ({used[r.name]})"))
+    return out

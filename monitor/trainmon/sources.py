@@ -52,12 +52,16 @@ def _file(path: Path, name: str) -> Iterator[bytes]:
         mode = os.fstat(fd).st_mode
         if not stat.S_ISREG(mode):
             raise BadInput(name, "is not a regular file (a device, socket or pipe); give a file, a directory or -")
-        while piece := os.read(fd, PIECE):
+        piece = os.read(fd, PIECE)
+        while piece and (following := os.read(fd, PIECE)):
             yield piece
+            piece = following
     except OSError as error:
         raise BadInput(name, f"can't be read: {(error.strerror or str(error)).lower()}") from None
     finally:
         os.close(fd)
+    if piece:  # the last piece goes out with the file closed: a run may have thousands of small sources
+        yield piece
 
 
 def _gunzip(first: bytes, raw: Iterator[bytes], name: str) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ sources are read never matters.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from trainmon_rules.attempts import Segment, Splitter
 from trainmon_rules.detectors import DETECTORS, Detector, Rule
+from trainmon_rules.detectors.hold import Held
 from trainmon_rules.findings import Finding, State
 from trainmon_rules.incidents import Incident, group
 from trainmon_rules.points import Batch, Boundary, Chunk, Finish, Params, Problem
@@ -81,8 +82,6 @@ class Run:
     attempts: list[Attempt] = field(default_factory=lambda: [Attempt(0)])
     facts: dict[str, Any] = field(default_factory=dict)
     findings: dict[tuple[str, str, str, int, int], Finding] = field(default_factory=dict)
-    roles: dict[str, list[str]] = field(default_factory=dict)
-    unmapped: list[str] = field(default_factory=list)
     points: int = 0
     dropped_tags: int = 0
     dropped_findings: int = 0
@@ -90,11 +89,37 @@ class Run:
     first_step: int | None = None
     last_step: int | None = None
     sources: list[str] = field(default_factory=list)
+    told: Mapping[str, Source] = field(default_factory=dict, repr=False)  # all sources of the session, by name
+
+    def tags_by_role(self, order: Sequence[str]) -> dict[str, list[str]]:
+        """Return the tags of each role ("" for the unmapped), by source in the given order, then as they appeared."""
+        place = {source: i for i, source in enumerate(order)}
+        out: dict[str, dict[str, None]] = {}
+        for attempt in self.attempts:
+            for (_source, _), t in sorted(attempt.tracked.items(), key=lambda item: place[item[0][0]]):
+                out.setdefault(t.series.role, {})[t.series.tag] = None
+        return {role: list(tags) for role, tags in sorted(out.items())}
 
     @property
     def incidents(self) -> list[Incident]:
-        """The run's incidents now, in the order of their detection."""
-        return group(self.name, self.findings.values())
+        """The run's incidents now, in the order of their detection.
+
+        Of several sources that tell the same run, the one of the lowest rank speaks for each of its roles.
+        """
+        return group(self.name, [f for f in self.findings.values() if not self._spoken_for(f)])
+
+    def _spoken_for(self, f: Finding) -> bool:
+        """Whether a richer source has the finding's role, and hadn't ended when it began."""
+        told = self.told
+        if f.source not in told or not told[f.source].rank:
+            return False
+        richer = [
+            t.series
+            for a in self.attempts
+            for t in a.tracked.values()
+            if t.series.role == f.role and told[t.series.source].rank < told[f.source].rank
+        ]
+        return any(not told[s.source].closed or s.last_step >= f.onset_step for s in richer)
 
     def attempt(self, number: int) -> Attempt:
         """Return the attempt, opening it (and those before) if need be."""
@@ -109,9 +134,11 @@ class Source:
 
     name: str
     prefix: str = ""
+    rank: int = 0  # 0 speaks first, see `Session.open`
     splitter: Splitter = field(default_factory=Splitter)
     keys: dict[str, None] = field(default_factory=dict)  # tags seen in this run of the source, in order
     roles: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, None] = field(default_factory=dict)  # names of hyper-parameters seen in this run of the source
     run: int = 0
     reached_step: float = -math.inf
     reached_time: float = -math.inf
@@ -140,9 +167,25 @@ class Session:
         self.runs: list[Run] = []
 
     # ------------------------------------------------------------------ in
-    def open(self, source: str, prefix: str = "") -> None:
-        """Announce a source, so that rules over several sources know whom to wait for."""
-        self.sources.setdefault(source, Source(source, prefix))
+    def open(self, source: str, prefix: str = "", rank: int = 0) -> None:
+        """Announce a source, so that rules over several sources know whom to wait for.
+
+        Parameters
+        ----------
+        source : str
+            Its name, unique in the session.
+        prefix : str
+            The directory that prefixes its tags.
+        rank : int
+            Where several sources tell the same run, what a source finds on a role is heard only if no open source
+            of a lower rank has that role.
+        """
+        self.sources.setdefault(source, Source(source, prefix, rank))
+
+    def begin(self) -> None:
+        """Open the first run, though no point has come: a log that can be read but holds none is a run all the same."""
+        if not self.runs and self.sources:
+            self._run(0, next(iter(self.sources.values())))
 
     def feed(self, source: str, batch: Batch) -> list[Run]:
         """Take a batch of a source; return the runs whose findings changed."""
@@ -176,11 +219,11 @@ class Session:
     def _run(self, number: int, src: Source) -> Run:
         while len(self.runs) <= number:
             n = len(self.runs)
-            self.runs.append(Run(self.name if n == 0 else f"{self.name}#{n + 1}"))
+            self.runs.append(Run(self.name if n == 0 else f"{self.name}#{n + 1}", told=self.sources))
             self.runs[-1].facts.update(self.settings.answers)
         if src.run != number:
             self._end_run(src)
-            src.run, src.keys, src.roles = number, {}, {}
+            src.run, src.keys, src.roles, src.facts = number, {}, {}, {}
             src.reached_step = src.reached_time = -math.inf
         run = self.runs[number]
         if src.name not in run.sources:
@@ -197,6 +240,7 @@ class Session:
     def _take(self, src: Source, run: Run, segment: Segment) -> bool:
         for event in segment.events:
             if isinstance(event, Params):
+                src.facts.update(dict.fromkeys(event.values))
                 run.facts.update({k: v for k, v in event.values.items() if k not in self.settings.answers})
             elif isinstance(event, Finish):
                 run.finish = event.why
@@ -222,7 +266,7 @@ class Session:
             same = [tag for r, tag in fresh[i:] if r == row]
             src.keys.update(dict.fromkeys(same))
             for tag in same:
-                src.roles[tag] = self.settings.roles.assign(tag, src.keys, src.prefix)
+                src.roles[tag] = self.settings.roles.assign(tag, src.keys, src.prefix, src.facts)
             i += len(same)
 
     def _extend(self, src: Source, run: Run, attempt: Attempt, c: Chunk) -> Tracked | None:
@@ -248,9 +292,6 @@ class Session:
     def _track(self, src: Source, run: Run, attempt: Attempt, c: Chunk) -> Tracked:
         role = src.roles[c.tag]
         tag = src.prefix + c.tag
-        listed = run.roles.setdefault(role, []) if role else run.unmapped
-        if tag not in listed:
-            listed.append(tag)
         meaning = self.settings.roles.roles.get(role)
         series = Series(
             tag,
@@ -275,7 +316,10 @@ class Session:
                 cls = DETECTORS[rule.detector]
                 names = tuple(self.sources) if cls.across else (src.name,)
                 peer = _Peer(attempt, names)
-                (waiting if cls.across else solo).append(cls(rule, series, peer, run.facts))
+                detector: Detector = cls(rule, series, peer, run.facts)
+                if rule.hold:
+                    detector = Held(detector)
+                (waiting if cls.across else solo).append(detector)
         return Tracked(series, solo, waiting)
 
     # ------------------------------------------------------------------ judging
@@ -293,9 +337,9 @@ class Session:
             for t in attempt.tracked.values():
                 while t.queue and (ready := self._ready(t.queue[0], t.series.source)):
                     block = t.queue.pop(0)
-                    head, rest = (block, None) if ready == len(block) else _cut(block, ready)
-                    if rest is not None:
-                        t.queue.insert(0, rest)
+                    head = block.cut(0, ready)
+                    if ready < len(block):
+                        t.queue.insert(0, block.cut(ready, len(block)))
                     for d in t.waiting:
                         for found in d.update(head):
                             changed = True
@@ -341,30 +385,3 @@ class _Peer:
                 if len(view):
                     return view
         return EMPTY
-
-
-def _cut(b: Block, n: int) -> tuple[Block, Block]:
-    """Split a block after its first `n` points."""
-    head = Block(
-        b.series,
-        b.start,
-        b.step[:n],
-        b.time[:n],
-        b.value[:n],
-        b.row[:n],
-        b.judged[:n],
-        b.over[:n],
-        b.baseline,
-    )
-    rest = Block(
-        b.series,
-        b.start + n,
-        b.step[n:],
-        b.time[n:],
-        b.value[n:],
-        b.row[n:],
-        b.judged[n:],
-        b.over[n:],
-        b.baseline,
-    )
-    return head, rest

@@ -100,12 +100,13 @@ class Problem:
     """A record that could not be read. The rest of the source goes on.
 
     `offset` is the byte offset of the record (None where the format has no offsets), `line` its line
-    number from 1 (None for binary formats).
+    number from 1 (None for binary formats), `file` the file it stands in where that isn't the source's name.
     """
 
     error: str
     offset: int | None = None
     line: int | None = None
+    file: str = ""
 
 
 Event = Params | Boundary | Finish

@@ -59,6 +59,8 @@ class NonFinite(Detector):
         self.run = 0
         self.finite = 0
         self.total = 0
+        self.zeros = 0  # finite reports so far, while all of them are exactly 0
+        self.alive = False  # a finite value other than 0 has been seen
         self.masked = 0
         self.onset: tuple[int, float] = (0, float("nan"))
         self.open: Finding | None = None
@@ -67,7 +69,7 @@ class NonFinite(Detector):
     def update(self, block: Block) -> Iterable[Finding]:
         """Yield a finding for each run of non-finite reports."""
         bad = ~np.isfinite(block.value)
-        if not bad.any() and self.run == 0 and self.open is None:
+        if self.alive and not bad.any() and self.run == 0 and self.open is None:
             return ()
         return self._scan(block, bad.tolist())
 
@@ -75,6 +77,8 @@ class NonFinite(Detector):
         for i, is_bad in enumerate(bad):
             if not is_bad:
                 self.run = self.masked = 0
+                self.zeros += 1
+                self.alive = self.alive or block.value[i] != 0.0
                 if self.open is not None:
                     self.finite += 1
                     if self.finite >= self.params.recover:
@@ -105,6 +109,8 @@ class NonFinite(Detector):
         self.masked = self.masked + 1 if masked else 0
         scaled = len(self.peer("loss_scale", block, i, 1)) > 0
         needed = self.params.grad_in_a_row_scaled if scaled else self.params.grad_in_a_row
+        if not scaled and not self.alive and self.zeros >= 2:  # nothing but exact zeros, then this: no update is alive
+            return self._open_or_raise(block, i, True, False)
         if self.open is None and not masked and self.run < needed:
             return None
         return self._open_or_raise(block, i, self.masked >= 2, False)

@@ -1,0 +1,48 @@
+"""What is to be read: runs and their sources, before a byte of them is judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec:
+    """One source of a run: files that continue each other, in order.
+
+    Attributes
+    ----------
+    name : str
+        Name relative to the root given, safe to show; the first file's, if there are several.
+    paths : tuple of Path
+        The files, oldest first.
+    prefix : str
+        The directory that prefixes its tags ("validation/"), "" for none.
+    rank : int
+        0 speaks first; a source of a higher rank is heard only for roles that no source of a lower rank has.
+    names : tuple of str
+        Names of the files to show, one a path; empty if there is one file, called `name`.
+    """
+
+    name: str
+    paths: tuple[Path, ...]
+    prefix: str = ""
+    rank: int = 0
+    names: tuple[str, ...] = ()
+
+    def shown(self, i: int) -> str:
+        """Return the name of the file `paths[i]` as it is shown."""
+        return self.names[i] if self.names else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    """A run to be read.
+
+    `name` is relative to the root given, `sources` stand the richest first, `home` is the name of the directory
+    that `name` is relative to (it tells equal names of several roots apart).
+    """
+
+    name: str
+    sources: tuple[SourceSpec, ...] = field(default=())
+    home: str = ""

@@ -1,0 +1,121 @@
+"""The config file and --set: what they change, and what they refuse."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from trainmon import replay
+from trainmon.cli import main
+from trainmon.config import load_settings, parse_options, read_config
+from trainmon_rules.errors import BadConfig
+from trainmon_rules.findings import Severity
+
+
+def write(tmp_path, text):
+    path = tmp_path / "trainmon.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def rules(settings):
+    return {r.name: r for r in settings.rules}
+
+
+def test_a_role_a_rule_and_an_answer_are_changed(tmp_path):
+    file = write(
+        tmp_path,
+        '[roles]\n"objective/total" = "train_loss"\n[set]\nprecision = "fp16"\nclasses = 10\n'
+        '[rules.nonfinite]\nseverity = "info"\nfor = 2\nparameters = {critical_after = 5}\n',
+    )
+    settings = load_settings(file, ["classes=100"])
+    assert settings.roles.assign("objective/total", {"objective/total"}) == "train_loss"
+    assert settings.answers == {"precision": "fp16", "classes": 100}
+    rule = rules(settings)["nonfinite"]
+    assert (rule.severity, rule.hold, dict(rule.parameters)["critical_after"]) == (Severity.INFO, 2, 5)
+
+
+def test_a_role_of_the_config_is_judged(tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps({"step": i, "objective": float("nan")}) + "\n" for i in range(20)))
+    file = write(tmp_path, '[roles]\nobjective = "train_loss"\n')
+    assert replay(log).runs[0].verdict == "insufficient-data"
+    assert replay(log, settings=load_settings(file)).runs[0].verdict == "critical"
+
+
+def test_a_disabled_rule_is_gone(tmp_path):
+    settings = load_settings(write(tmp_path, '[rules]\ndisable = ["nonfinite"]\n'))
+    assert "nonfinite" not in rules(settings)
+
+
+def test_the_current_directory_is_looked_in_only_if_no_file_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert read_config() is None
+    write(tmp_path, "[set]\nclasses = 7\n")
+    assert load_settings().answers == {"classes": 7}
+    other = tmp_path / "other.toml"
+    other.write_text("")
+    assert load_settings(str(other)).answers == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[roles]\n\n"my loss" = "trian_loss"\n', "c:3: roles.my loss: unknown role 'trian_loss'; did you mean"),
+        ("[roles]\nloss = 1\n", "c:2: roles.loss: must be the name of a role, not 1"),
+        ('[rules]\n\ndisable = ["nonfinit"]\n', "c:3: rules.disable: unknown rule 'nonfinit'; did you"),
+        ("[rules]\ndisabled = []\n", "c:2: rules.disabled: must be a table, [rules.disabled]"),
+        ('[rules]\ndisable = "nonfinite"\n', "c:2: rules.disable: must be a list of rules"),
+        ("[rules.nan]\n", "c:1: rules.nan: unknown rule 'nan'"),
+        ('[rules.nonfinite]\nseverity = "page"\n', "c:2: rules.nonfinite.severity: unknown severity 'page'"),
+        ('[rules.nonfinite]\nsevrity = "info"\n', "c:2: rules.nonfinite.sevrity: unknown key 'sevrity'; did you mean "),
+        ("[rules.nonfinite]\nfor = -1\n", "c:2: rules.nonfinite.for: must be a number of reports, not -1"),
+        ("[rules.nonfinite]\nparameters = {critical_afer = 5}\n", "parameter 'critical_afer'; did you mean 'critical"),
+        ("[rules.nonfinite]\nparameters = {critical_after = 2.5}\n", "critical_after must be a whole number, not 2.5"),
+        ("[rules.nonfinite]\nparameters = {critical_after = true}\n", "must be a whole number, not True"),
+        ("[rule.nonfinite]\n", "unknown section 'rule'; did you mean 'rules'?"),
+        ("roles = 1\n", "c:1: roles: must be a table, [roles]"),
+        ("[set]\nclasses = [1]\n", "c:2: set.classes: must be a number, a text, true or false"),
+        ("[set]\nclasses = \n", "c:2: not valid TOML: invalid value"),
+    ],
+)  # fmt: skip
+def test_what_is_not_known_is_refused_with_file_line_and_key(tmp_path, monkeypatch, text, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "c").write_text(text)
+    with pytest.raises(BadConfig) as caught:
+        load_settings("c")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_config_that_cannot_be_read_says_why(tmp_path):
+    with pytest.raises(BadConfig, match=r"missing\.toml: no such file"):
+        load_settings(str(tmp_path / "missing.toml"))
+    with pytest.raises(BadConfig, match="is no regular file"):
+        load_settings(str(tmp_path))
+    (tmp_path / "latin").write_bytes(b'[set]\nname = "\xe9"\n')
+    with pytest.raises(BadConfig, match="not UTF-8 at byte 14"):
+        load_settings(str(tmp_path / "latin"))
+
+
+def test_options_are_what_they_look_like():
+    given = ["steps=1000", "lr=1e-3", "amp=true", "precision=fp16", "version='2'", "eq=a=b", "empty="]
+    assert parse_options(given) == {
+        "steps": 1000, "lr": 0.001, "amp": True, "precision": "fp16", "version": "2", "eq": "a=b", "empty": "",
+    }  # fmt: skip
+    for bad in ("steps", "=5"):
+        with pytest.raises(BadConfig, match="must be KEY=VALUE"):
+            parse_options([bad])
+
+
+def test_the_command_takes_both_and_ends_with_2_if_they_are_wrong(tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps({"step": i, "objective": float("nan")}) + "\n" for i in range(20)))
+    file = write(tmp_path, '[roles]\nobjective = "train_loss"\n')
+    run = CliRunner()
+    good = run.invoke(main, ["replay", str(log), "--config", file, "--set", "classes=10", "--format", "json"])
+    assert json.loads(good.stdout)["runs"][0]["verdict"] == "critical"
+    bad = run.invoke(main, ["replay", str(log), "--config", write(tmp_path, "[role]\n")])
+    assert bad.exit_code == 2
+    assert "unknown section 'role'" in bad.stderr
+    assert run.invoke(main, ["replay", str(log), "--set", "classes"]).exit_code == 2
