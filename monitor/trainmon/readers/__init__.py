@@ -43,9 +43,9 @@ def sniff(name: str, head: bytes) -> Reader:
         return EventReader()
     if not head.strip(b"\0 \t\r\n\xef\xbb\xbf"):
         raise BadInput(name, "holds nothing but zero bytes" if b"\0" in head else "is empty")
+    head, more = head[:HEAD], len(head) >= HEAD
     if (why := refusal(head)) is not None:
         raise BadInput(name, why)
-    head, more = head[:HEAD], len(head) >= HEAD
     lines = lines_of(head)
     kind = json_kind(head, lines, more)
     if kind == "json":

@@ -24,15 +24,21 @@ from trainmon.readers.shapes_of_json import NOTHING, add_document
 from trainmon_rules.points import Batch, Chunk
 
 MAX_BYTES = 256 << 20
-TOO_BIG = f"is a JSON document of more than {MAX_BYTES >> 20} MiB; write JSON lines (one object a line) instead"
 
 
 class DocumentReader:
-    """Reads one JSON document, and later versions of it."""
+    """Reads one JSON document, and later versions of it.
+
+    Parameters
+    ----------
+    limit : int
+        Size in bytes beyond which a document is refused.
+    """
 
     format: ClassVar[str] = "json"
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = MAX_BYTES) -> None:
+        self.limit = limit
         self.records = Records()
         self.offset = 0
         self._held: list[bytes] = []
@@ -52,7 +58,7 @@ class DocumentReader:
     def feed(self, data: bytes) -> Batch:
         """Hold the next bytes; a document says nothing before its end."""
         self._size += len(data)
-        if self._size > MAX_BYTES:
+        if self._size > self.limit:
             self._held = []
         elif data:
             self._held.append(data)
@@ -64,8 +70,11 @@ class DocumentReader:
             return Batch()
         data, self._held, size, self._size = b"".join(self._held), [], self._size, 0
         self.offset += size
-        if size > MAX_BYTES:
-            self.records.problem(TOO_BIG)
+        if size > self.limit:
+            self.records.skipped["documents over the limit"] += 1
+            self.records.problem(
+                f"is a JSON document of more than {self.limit >> 20} MiB; write JSON lines (one object a line) instead"
+            )
             return self.records.take()
         try:
             values = parse_values(data)
@@ -90,7 +99,7 @@ class DocumentReader:
             What is new; empty if nothing is, or if the version was caught in the middle of being written. None
             if what was returned before has changed: the run has to be read again from its beginning.
         """
-        if len(data) > MAX_BYTES:
+        if len(data) > self.limit:
             return Batch()
         try:
             values = parse_values(data)

@@ -22,6 +22,7 @@ STEP_KEYS = (
     *_OPTIMIZER[:-2], "global_samples", "time/total_timesteps", "total timesteps", "total_timesteps", "env_step",
     "training_iteration", "episode", "timesteps", "timestep", "steps",
 )  # fmt: skip
+WEAK_KEYS = frozenset({"steps", "timesteps", "timestep", "update"})  # a setting, if the next record lacks it
 EPOCH_KEYS = ("epoch", "epochs", "train/epoch", "current_epoch")
 TIME_KEYS = (
     "_timestamp", "timestamp", "wall_time", "walltime", "wall time", "time", "date", "datetime", "asctime", "ts",

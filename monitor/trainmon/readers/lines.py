@@ -41,8 +41,14 @@ class LineCutter:
         end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
         whole, self._held = data[:end], data[end:]
         if whole:
-            self._after_cr = whole[-1:] == b"\r"
-            yield from self._cut_cr(whole) if b"\r" in whole else self._cut(whole)
+            self._after_cr = whole[-1:] == b"\r" and not self._held
+            crs = whole.count(b"\r")
+            if not crs:
+                yield from self._cut(whole, b"\n")
+            elif crs == whole.count(b"\r\n") == whole.count(b"\n"):
+                yield from self._cut(whole, b"\r\n")
+            else:
+                yield from self._cut_mixed(whole)
         if len(self._held) > MAX_LINE or self._skipping:
             self._skipping = self._skipping or bool(self._held)
             self.offset += len(self._held)
@@ -54,19 +60,19 @@ class LineCutter:
         if line or self._skipping:
             yield from self._line(line, len(line))
 
-    def _cut(self, whole: bytes) -> Iterator[tuple[int, int, bytes]]:
-        lines = whole.split(b"\n")
+    def _cut(self, whole: bytes, ending: bytes) -> Iterator[tuple[int, int, bytes]]:
+        lines, size = whole.split(ending), len(ending)
         lines.pop()
         for line in lines:
             if self._skipping or len(line) > MAX_LINE:
-                yield from self._line(line, len(line) + 1)
+                yield from self._line(line, len(line) + size)
                 continue
             start = self.offset
-            self.offset = start + len(line) + 1
+            self.offset = start + len(line) + size
             self.number += 1
             yield self.number, start, line
 
-    def _cut_cr(self, whole: bytes) -> Iterator[tuple[int, int, bytes]]:
+    def _cut_mixed(self, whole: bytes) -> Iterator[tuple[int, int, bytes]]:
         at = 0
         for ending in _ENDING.finditer(whole):
             yield from self._line(whole[at : ending.start()], ending.end() - at)

@@ -27,6 +27,7 @@ from trainmon.readers.keys import (
     STEP_KEYS,
     TIME_KEYS,
     TOTAL_KEYS,
+    WEAK_KEYS,
     Bin,
     Shape,
     same_axis,
@@ -69,7 +70,10 @@ class Records:
     _base: int = 0
     _run_row: int = 0  # first record of this run
     _finished: bool = False
-    _said_total: float = 0.0
+    _stated: int = 0  # planned number of steps as the records say, and how often in a row they said so
+    _stated_times: int = 0
+    _counts: bool = False  # it changes from record to record: a counter, no plan
+    _last_keys: tuple[str, ...] = ()
     _problem_count: int = 0
     _held: list[Row] = field(default_factory=list)
     _shapes: dict[tuple[str, ...], Shape] = field(default_factory=dict)
@@ -127,7 +131,8 @@ class Records:
         if self.row > self._run_row:
             self._events.append(Boundary(self.row, "run", why))
         self._run_row = self.row
-        self.metric_rows, self.last_step, self._finished, self._said_total = 0, 0, False, 0.0
+        self.metric_rows, self.last_step, self._finished = 0, 0, False
+        self._stated, self._stated_times, self._counts = 0, 0, False
         self._last_iter, self._last_epoch, self._base, self._bases = -1, -math.inf, 0, {}
 
     def finish_run(self, why: str) -> None:
@@ -185,7 +190,9 @@ class Records:
         step_key = next((keys[i] for i in shape.step_at if is_whole(cells[i])), None)
         epoch = self._epoch(shape, cells)
         earlier = self._held[:-1]
-        plain_first = bool(earlier) and self._epoch_of(earlier[0]) is None
+        if step_key in WEAK_KEYS and not earlier:
+            return
+        plain_first = bool(earlier) and self._epoch_of(earlier[0]) is None and step_key not in earlier[0][1]
         if step_key is not None or epoch is not None:
             if plain_first and len(earlier) == 1 and self.settings_first:
                 self._emit_header()
@@ -278,13 +285,11 @@ class Records:
     def _step(self, shape: Shape, cells: tuple[Any, ...], prefix: str) -> tuple[int, int | None]:
         """Return the record's step and the position of the key that gave it."""
         if self.axis == "row":
-            step = self.metric_rows
+            row = self.metric_rows
             self.metric_rows += any(number(cells[at]) is not None for at in shape.metric_at)
-            return step, None
+            return row, None
         if self.axis == "epoch":
-            at = shape.epoch_at
-            epochs = None if at is None else whole(cells[at])
-            return (self.last_step, at) if epochs is None else (epochs, at)
+            return self._whole_at(shape.epoch_at, cells), shape.epoch_at
         if self.axis not in shape.axis_at:
             shape.axis_at[self.axis] = same_axis(shape, self.axis)
         at = shape.axis_at[self.axis]
@@ -293,15 +298,26 @@ class Records:
             return self.last_step, at
         if shape.epoch_at is not None and "iter" in self.axis.lower():
             epoch = self._epoch(shape, cells)
-            if epoch is not None:
-                return self._iter_in_epoch(count, epoch, prefix), at
+            if epoch is not None and epoch == math.floor(epoch):
+                return self._iter_in_epoch(count, epoch, prefix, shape.keys), at
         return count, at
 
-    def _iter_in_epoch(self, it: int, epoch: float, prefix: str) -> int:
-        """Unroll an iteration that starts over each epoch; a validation record stands at the last one."""
+    def _whole_at(self, at: int | None, cells: tuple[Any, ...]) -> int:
+        """Return the step at a position, the one before where there is none."""
+        step = None if at is None else whole(cells[at])
+        return self.last_step if step is None else step
+
+    def _iter_in_epoch(self, it: int, epoch: float, prefix: str, keys: tuple[str, ...]) -> int:
+        """Unroll an iteration that starts over each epoch; a validation record stands at the last one.
+
+        The same iteration in the next epoch starts over if the record is of the same kind (one report an
+        epoch); of another kind it may be an evaluation beside a global iteration.
+        """
         if prefix:
             return self._base + max(self._last_iter, 0)
-        if epoch > self._last_epoch > -math.inf and it <= self._last_iter:
+        over = it < self._last_iter or (it == self._last_iter and keys == self._last_keys)
+        self._last_keys = keys
+        if epoch > self._last_epoch > -math.inf and over:
             self._base += self._last_iter
         elif epoch < self._last_epoch:  # resumed at an earlier epoch, or another run that begins anew
             self._base = self._bases.get(epoch, 0)
@@ -317,17 +333,27 @@ class Records:
             self._events.append(Finish(row, "the trainer wrote its final summary"))
             self._finished = True
             return
-        total = float(self.total)
+        total = self.total
         if shape.total_at is not None:
-            total = number(cells[shape.total_at]) or 0.0
-            if not math.isfinite(total):
-                return
-            if total > 0 and total != self._said_total:
-                self._said_total = total
-                self._events.append(Params(row, {shape.keys[shape.total_at]: int(total)}))
+            total = self._planned(row, shape.keys[shape.total_at], whole(cells[shape.total_at]) or 0)
         if 0 < total <= step and not self._finished and self.axis not in ("row", "epoch"):
-            self._events.append(Finish(row, f"step {step} of {int(total)}"))
+            self._events.append(Finish(row, f"step {step} of {total}"))
             self._finished = True
+
+    def _planned(self, row: int, key: str, total: int) -> int:
+        """Return the planned number of steps that a record states, 0 while it may be a running counter.
+
+        A plan stays the same from record to record; some loggers call a counter `total_steps`.
+        """
+        if total != self._stated:
+            self._counts = self._counts or self._stated_times == 1
+            self._stated, self._stated_times = total, 0
+        self._stated_times += 1
+        if self._counts or self._stated_times < 2:
+            return 0
+        if self._stated_times == 2 and total > 0:
+            self._events.append(Params(row, {key: total}))
+        return total
 
 
 def _merge(tag: str, parts: list[Chunk]) -> Chunk:

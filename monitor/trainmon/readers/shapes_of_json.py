@@ -53,9 +53,11 @@ def add_document(records: Records, document: Any) -> bool:
     rest = {k: v for k, v in document.items() if k not in config and k != "_wandb"}
     is_record = any(isinstance(rest[k], int | float) for k in _axis_keys(rest))
     columns = {k: c for k, v in _branches(rest) if (c := _column(v)) is not None}
-    if columns and not is_record:
-        return _add_columns(records, document, columns)
     flat = flatten(rest)
+    # A list among settings (an optimizer's betas) is no series.
+    named = any(_is_axis(k) or _RESULT.search(k) for k in columns)
+    if columns and not is_record and (named or len(columns) == len(flat)):
+        return _add_columns(records, document, columns)
     if is_record or any(_RESULT.search(k) for k, v in flat.items() if number(v) is not None):
         if config:
             records.params(flatten(_joined(config)))

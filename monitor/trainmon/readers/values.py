@@ -153,7 +153,7 @@ def settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def wall_time(raw: Any) -> float | None:
     """Return a time stamp as seconds since the epoch: a number in s, ms, µs or ns, or an ISO-like text."""
-    value = number(raw)
+    value = raw if type(raw) is float else number(raw)
     if value is None:
         return parse_time(raw) if isinstance(raw, str) else None
     for upper, unit in ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6), (1e20, 1e9)):

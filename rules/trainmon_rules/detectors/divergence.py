@@ -12,7 +12,7 @@ reward falls from 424 to 9 and stays there.
 When it is wrong: a spike that recovers is `loss-spike`; a warm restart lifts the loss for a while (then it is a
 warning that resolves). The scale is the run's own progress, not the loss, so that signed losses and language
 models work; and the reference is a median over three times as many reports as the test, because the lowest of many
-medians is an extreme value. Critical only if half of the progress is lost, or the rise grows on.
+medians is an extreme value. Critical only once it has lasted and half of the progress is lost.
 
 Fixes: stop; resume from the checkpoint at the best level with a 3–10 times smaller rate; clip the gradient norm.
 
@@ -31,14 +31,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
-from trainmon_rules.detectors.levels import median_error
+from trainmon_rules.detectors.levels import doubled, far_from_start, is_saturated, median_error
 from trainmon_rules.detectors.schedule import JUMP, restarted
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import FloatArray
-from trainmon_rules.robust import mad_sigma, median
-from trainmon_rules.series import RELATIVE_FLOOR, Block, Series, block_end
+from trainmon_rules.robust import median
+from trainmon_rules.series import Block, Series, block_end
 
 QUICK, QUICK_LOSS = 5, 16  # reports whose median is enough for a fall off a cliff; a shorter rise of a loss is a spike
+LASTING, LASTING_SHORT = 40, 10  # reports since the onset before it can be critical
 
 
 class Divergence(Detector):
@@ -73,6 +74,7 @@ class Divergence(Detector):
         self.error = self.sharp = math.inf  # noise of a median of m and of the quick one, from before a rise is watched
         self.open: Finding | None = None
         self.peak = -math.inf
+        self.onset_index = 0
 
     def update(self, block: Block) -> Iterator[Finding]:
         """Look at the end of each block: every report at first, every 64 later."""
@@ -86,33 +88,20 @@ class Divergence(Detector):
 
     # ------------------------------------------------------------------ few reports
     def _short(self, block: Block, at: int, end: int) -> Finding | None:
-        """Fewer than twelve reports: only a doubling of a steady level counts, twice among three, and as a warning."""
-        y = self.series.judged_of(self.series.before(end, end).value)
-        y = y[np.isfinite(y)]
-        signature = self._saturated(block, at)
-        if len(y) < 2 or self.open is not None:
+        """Judge fewer than twelve reports: a signature, or a steady level that doubled (a warning at most)."""
+        if self.open is not None:
             return None
-        if signature is not None:
-            self.open = self.finding(
-                block, at, signature, {"value": float(block.value[at])}, severity=Severity.CRITICAL
-            )
+        value = float(block.value[at])
+        if self.series.role in ("train_loss", "val_loss") and is_saturated(value):
+            summary = f"{self.series.tag} is 87.3365, minus the log of the smallest float: the softmax has saturated"
+            self.open = self.finding(block, at, summary, {"value": value}, severity=Severity.CRITICAL)
             return self.open
-        before, last = y[:-3], y[-3:]
-        if len(before) < 3 or before.min() <= 0:
-            return None
-        level, spread = float(np.median(before)), float(before.max() - before.min())
-        over = last > max(2 * level, float(before.max()) + 3 * spread)
-        if over.sum() < 2 or not over[-1]:
+        y = self.series.judged_of(self.series.before(end, end).value)
+        level = doubled(y[np.isfinite(y)])
+        if level is None:
             return None
         self.best, self.best_step = level, int(self.series.before(end - 3, 1).step[-1])
-        return self._open(block, at, end, float(last.max()), level, math.inf)
-
-    def _saturated(self, block: Block, at: int) -> str | None:
-        """87.3365 is −log of the smallest float: softmax has put nothing on the right class (Caffe)."""
-        value = float(block.value[at])
-        if self.series.role in ("train_loss", "val_loss") and abs(value - 87.3365) < 2e-4:
-            return f"{self.series.tag} is 87.3365, minus the log of the smallest float: the softmax has saturated"
-        return None
+        return self._open(block, at, end, float(np.nanmax(y[-3:])), level, math.inf)
 
     # ------------------------------------------------------------------ enough reports
     def _look(self, block: Block, at: int, end: int) -> Finding | None:
@@ -151,16 +140,11 @@ class Divergence(Detector):
 
     def _from_the_start(self, block: Block, at: int, end: int, y: FloatArray) -> Finding | None:
         """Judge, while there is no best level yet, whether all of it is far worse than the very first reports."""
-        early, late = y[:5], y[5:][-8:]
-        if len(y) < 12:
+        late = far_from_start(y, self.params.errors)
+        if late is None:
             return None
-        first = median(early[:2])
-        error = max(mad_sigma(late), RELATIVE_FLOOR * abs(first))
-        rise = float(late.min()) - float(early.min())
-        if rise < max(self.params.errors * error, 0.25 * abs(first)):
-            return None
-        self.best, self.best_step = float(early.min()), int(self.series.before(end, end).step[0])
-        return self._open(block, at, end, median(late), self.best, abs(self.best))
+        self.best, self.best_step = float(y[:5].min()), int(self.series.before(end, end).step[0])
+        return self._open(block, at, end, late, self.best, abs(self.best))
 
     def _excused(self, block: Block, at: int) -> bool:
         """A validation loss that rises while the training loss is no worse is `overfit`, not divergence."""
@@ -197,52 +181,63 @@ class Divergence(Detector):
 
     # ------------------------------------------------------------------ its life
     def _open(self, block: Block, at: int, end: int, now: float, best: float, progress: float) -> Finding:
-        sign = self.series.direction or 1
         self.peak = now
-        onset_step, onset_time = self._onset(end, best, now)
-        severity = self._severity(now - best, progress)
-        words = self._words(now * sign, best * sign, progress)
+        onset_step, onset_time, self.onset_index = self._onset(end, best, now)
+        severity = self._severity(end, progress)
+        words = self._words(now, progress)
         self.open = self.finding(block, at, words["summary"], words["evidence"], onset_step, onset_time, severity)
         return self.open
 
-    def _onset(self, end: int, best: float, now: float) -> tuple[int, float]:
+    def _onset(self, end: int, best: float, now: float) -> tuple[int, float, int]:
         """Date it back to the report after the last one that was nearer to the best level than to this one."""
         ring = self.series.before(end, 256)
         y = self.series.judged_of(ring.value)
         below = np.flatnonzero(y < best + 0.5 * (now - best))
         i = min(int(below[-1]) + 1, len(y) - 1) if len(below) else 0
-        return int(ring.step[i]), float(ring.time[i])
+        return int(ring.step[i]), float(ring.time[i]), ring.start + i
 
-    def _severity(self, rise: float, progress: float) -> Severity:
-        lost = rise / progress if progress > 0 else math.inf
-        return Severity.CRITICAL if self.params.pages and lost >= self.params.critical else Severity.WARNING
+    def _severity(self, end: int, progress: float) -> Severity:
+        """Critical once it has lasted: half of the progress is gone, and it is no small change of the level either."""
+        rise = self.peak - self.best
+        large = rise >= max(self.params.critical * progress, self.params.progress * abs(self.best))
+        lasted = end - self.onset_index >= (LASTING_SHORT if end < 160 else LASTING)
+        return Severity.CRITICAL if self.params.pages and large and lasted else Severity.WARNING
 
     def _follow(self, block: Block, at: int, now: float, rise: float, least: float, progress: float) -> Finding | None:
         found = self.open
         if found is None:
             return None
-        sign = self.series.direction or 1
         step = int(block.step[at])
         if rise < 0.5 * least:
             self.open, self.looks = None, 0
-            return resolved(found.changed(last_step=step), step, f"back at {now * sign:.4g} by step {step}")
+            return self._back(found, step, now, progress)
         grew = now > self.peak + 0.5 * (self.peak - self.best)
         self.peak = max(self.peak, now)
-        severity = max(found.severity, self._severity(self.peak - self.best, progress))
+        severity = max(found.severity, self._severity(block.start + at + 1, progress))
         if grew or severity > found.severity:
-            words = self._words(self.peak * sign, self.best * sign, progress)
-            self.open = found.changed(severity=severity, last_step=step, **words)
+            self.open = found.changed(severity=severity, last_step=step, **self._words(self.peak, progress))
             return self.open
         self.open = found.changed(last_step=step)
         return None
 
-    def _words(self, now: float, best: float, progress: float) -> dict[str, Any]:
+    def _back(self, found: Finding, step: int, now: float, progress: float) -> Finding:
+        """It came back after all; a loss that rises and comes back is a spike."""
+        words = self._words(self.peak, progress, f"and was back by step {step}")
+        symptom = "loss-spike" if self.series.role in ("train_loss", "val_loss") else found.symptom
+        level = now * (self.series.direction or 1)
+        return resolved(
+            found.changed(last_step=step, symptom=symptom, **words), step, f"back at {level:.4g} by step {step}"
+        )
+
+    def _words(self, peak: float, progress: float, then: str = "and has not come back") -> dict[str, Any]:
+        sign = self.series.direction or 1
+        now, best = peak * sign, self.best * sign
         verb = "fell" if now < best else "rose"
         known = 0 < progress < math.inf
-        lost = f"; {100 * abs(now - best) / progress:.0f} % of its progress is lost" if known else ""
+        share = abs(now - best) / progress if known else 0.0
+        lost = f"; {100 * share:.0f} % of its progress is lost" if 0 < share <= 1 else ""
         return {
-            "summary": f"{self.series.tag} {verb} from {best:.4g} (step {self.best_step}) to {now:.4g} "
-            f"and has not come back{lost}",
+            "summary": f"{self.series.tag} {verb} from {best:.4g} (step {self.best_step}) to {now:.4g} {then}{lost}",
             "evidence": {
                 "best level": best,
                 "best level at step": self.best_step,

@@ -109,7 +109,6 @@ class GradExplosion(GradSpike):
             f"{self.series.tag} grew from {first:.3g} to {top:.3g} within {seen} reports and the loss is no better"
         )
         start = int(np.flatnonzero(norms > 3 * first)[0])
-        summary = f"{grew} and the loss is no better"
         return self.finding(block, at, summary, ratio, int(view.step[start]), float(view.time[start]), Severity.WARNING)
 
     def opens(self, block: Block, at: int, baseline: Baseline, hits: list[Hit]) -> Finding | None:

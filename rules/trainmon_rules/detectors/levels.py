@@ -1,4 +1,4 @@
-"""How uncertain a median of recent points is: the yardstick of level shifts."""
+"""Levels and how uncertain they are: what divergence is measured by. All values in judged units (rising is bad)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from trainmon_rules.points import FloatArray
 from trainmon_rules.robust import mad_sigma, median, quantile
+from trainmon_rules.series import RELATIVE_FLOOR
 
 
 def median_error(past: FloatArray, m: int) -> float:
@@ -36,3 +37,32 @@ def median_error(past: FloatArray, m: int) -> float:
         jumps = np.diff(np.median(past[len(past) - blocks * m :].reshape(blocks, m), axis=1))
         error = max(error, 1.05 * median(np.abs(jumps - min(0.0, median(jumps)))))
     return error
+
+
+def is_saturated(value: float) -> bool:
+    """Whether a loss is −log of the smallest float: softmax has put nothing on the right class (Caffe)."""
+    return abs(value - 87.3365) < 2e-4
+
+
+def doubled(y: FloatArray) -> float | None:
+    """Return the level of the first reports if two of the last three are at twice of it; None otherwise.
+
+    The level must be steady: the last ones also lie three ranges of the first ones above them.
+    """
+    before, last = y[:-3], y[-3:]
+    if len(before) < 3 or before.min() <= 0:
+        return None
+    level, spread = median(before), float(before.max() - before.min())
+    over = last > max(2 * level, float(before.max()) + 3 * spread)
+    return level if over.sum() >= 2 and over[-1] else None
+
+
+def far_from_start(y: FloatArray, errors: float) -> float | None:
+    """Return the level of the last eight reports if all of them are far worse than the first five; None otherwise."""
+    if len(y) < 12:
+        return None
+    early, late = y[:5], y[5:][-8:]
+    first = median(early[:2])
+    error = max(mad_sigma(late), RELATIVE_FLOOR * abs(first))
+    rise = float(late.min()) - float(early.min())
+    return median(late) if rise >= max(errors * error, 0.25 * abs(first)) else None
