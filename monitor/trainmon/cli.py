@@ -80,10 +80,10 @@ def inspect(paths: tuple[str, ...], fmt: str, config: str | None) -> None:
     from trainmon.config import load_settings  # noqa: PLC0415
     from trainmon.guard import complain_of, quietly  # noqa: PLC0415
     from trainmon.inspecting import inspect as run  # noqa: PLC0415
-    from trainmon.speaking import speak_inspection  # noqa: PLC0415
+    from trainmon.speaking import show  # noqa: PLC0415
 
     found = run(*paths, settings=load_settings(config))
-    quietly(lambda: speak_inspection(found, fmt))
+    quietly(lambda: show(found, fmt))
     complain_of(found.errors)
     click.get_current_context().exit(2 if any(e.fatal for e in found.errors) else 0)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
+from trainmon.debug import debugging
 from trainmon_rules.errors import BadOutput, TrainmonError
 
 if TYPE_CHECKING:
@@ -24,11 +25,6 @@ INTERRUPTED = 130
 FAULT = 70  # EX_SOFTWARE of sysexits.h
 
 T = TypeVar("T")
-
-
-def debugging() -> bool:
-    """Whether the user asked for tracebacks, with TRAINMON_DEBUG=1."""
-    return os.environ.get("TRAINMON_DEBUG", "") not in ("", "0")
 
 
 class GuardedGroup(click.Group):

@@ -10,7 +10,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from trainmon.guard import debugging
+from trainmon.debug import debugging
 from trainmon.readers import HEAD, Reader, sniff
 from trainmon.runs import RunSpec, SourceSpec, discover, distinct
 from trainmon.sources import read_pieces
@@ -66,7 +66,7 @@ def find(
         except BadInput as error:
             errors.append(SourceError(error.source, error.error, error.offset, fatal=True))
         except OSError as error:
-            errors.append(SourceError(fspath(path), (error.strerror or str(error)).lower(), fatal=True))
+            errors.append(SourceError(path, (error.strerror or str(error)).lower(), fatal=True))
     return distinct(found), errors
 
 
@@ -261,4 +261,4 @@ def _with_head(pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield from it
 
 
-__all__: Sequence[str] = ("Reading", "find", "read_run", "replay", "replay_found")
+__all__: Sequence[str] = ("Reading", "find", "read_run", "replay", "replay_found", "size_of")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TextIO, TypeGuard
 
 import click
 
@@ -13,8 +13,10 @@ from trainmon_exporters import render
 from trainmon_exporters.files import check_writable, write_whole
 from trainmon_rules.errors import BadConfig, BadOutput
 from trainmon_rules.findings import Severity
-from trainmon_rules.inspection import Inspection
 from trainmon_rules.report import Report
+
+if TYPE_CHECKING:
+    from trainmon_rules.inspection import Inspection
 
 
 def writable(output: Path | None) -> None:
@@ -31,32 +33,36 @@ def speak(report: Report, fmt: str, output: Path | None = None) -> None:
     """Write a report to a file, or else to standard output; on a terminal, text has its width and colours."""
     if _is_file(output):
         write_whole(output, render(report, fmt).encode("utf-8"))
-    elif sys.stdout is None:
-        raise BadOutput("standard output", "it is closed")
     elif fmt == "text":
         from trainmon_exporters.page import console_for  # noqa: PLC0415
         from trainmon_exporters.terminal import print_report  # noqa: PLC0415
 
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")  # a name that the locale can't spell is no crash
-        print_report(report, console_for(sys.stdout))
+        print_report(report, console_for(_stdout()))
     else:
+        _stdout()
         click.echo(render(report, fmt).encode("utf-8"), nl=False)
 
 
-def speak_inspection(found: Inspection, fmt: str) -> None:
-    """Write what `trainmon inspect` found to standard output."""
+def show(inspection: Inspection, fmt: str) -> None:
+    """Write what `inspect` found to standard output."""
     from trainmon_exporters.inspect_table import print_inspection, render_inspect_json  # noqa: PLC0415
-    from trainmon_exporters.page import console_for  # noqa: PLC0415
 
+    if fmt == "text":
+        from trainmon_exporters.page import console_for  # noqa: PLC0415
+
+        print_inspection(inspection, console_for(_stdout()))
+    else:
+        _stdout()
+        click.echo(render_inspect_json(inspection).encode("utf-8", "backslashreplace"), nl=False)
+
+
+def _stdout() -> TextIO:
+    """Return standard output, made to spell out what its encoding can't write."""
     if sys.stdout is None:
         raise BadOutput("standard output", "it is closed")
-    if fmt == "json":
-        click.echo(render_inspect_json(found).encode("utf-8"), nl=False)
-        return
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    print_inspection(found, console_for(sys.stdout))
+    return sys.stdout
 
 
 def exit_status(report: Report, fail_on: str | None) -> int:

@@ -6,11 +6,11 @@ import re
 
 import numpy as np
 import pytest
-from golden import check_golden
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from tests.golden import check_golden
 from trainmon_exporters import FORMATS, render
 
 

@@ -3,9 +3,9 @@
 import io
 
 import pytest
-from golden import check_golden
 from rich.console import Console
 
+from tests.golden import check_golden
 from trainmon_exporters.page import console_for
 from trainmon_exporters.terminal import print_report, render_text
 

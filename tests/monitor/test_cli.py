@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-SAMPLE = Path(__file__).parents[1] / "data" / "samples" / "nan-after-spike.jsonl"
+SAMPLE = Path(__file__).parents[1] / "data" / "samples" / "nan-after-explosion.jsonl"
 CLEAN = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "FORCE_COLOR", "NO_COLOR", "TRAINMON_DEBUG")}
 
 
@@ -51,7 +51,7 @@ def test_the_report_when_piped_is_plain():
     assert done.returncode == 0
     assert done.stderr == b""
     text = done.stdout.decode("ascii")
-    assert text.startswith("CRITICAL  nan-after-spike.jsonl  steps 0 to 1990")
+    assert text.startswith("CRITICAL  nan-after-explosion.jsonl  steps 0 to 1990")
     assert "since      step 1500" in text
     assert max(map(len, text.splitlines())) <= 100
 
@@ -72,7 +72,7 @@ def test_json_is_strict():
 def test_json_lines_and_markdown():
     [line] = trainmon("replay", "--format", "jsonl", SAMPLE).stdout.splitlines()
     assert json.loads(line)["verdict"] == "critical"
-    assert trainmon("replay", "--format", "markdown", SAMPLE).stdout.startswith(b"## critical: `nan-after-spike.jsonl`")
+    assert trainmon("replay", "--format", "markdown", SAMPLE).stdout.startswith(b"## critical: `nan-after-explosion.jsonl`")
 
 
 def test_standard_input_and_gzip():
