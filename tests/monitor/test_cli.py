@@ -51,7 +51,7 @@ def test_the_report_when_piped_is_plain():
     assert done.returncode == 0
     assert done.stderr == b""
     text = done.stdout.decode("ascii")
-    assert text.startswith("CRITICAL  nan-after-explosion.jsonl  steps 0 to 1990")
+    assert text.startswith("CRITICAL  nan-after-explosion.jsonl  steps 0 to 1590")
     assert "since      step 1500" in text
     assert max(map(len, text.splitlines())) <= 100
 
@@ -72,7 +72,9 @@ def test_json_is_strict():
 def test_json_lines_and_markdown():
     [line] = trainmon("replay", "--format", "jsonl", SAMPLE).stdout.splitlines()
     assert json.loads(line)["verdict"] == "critical"
-    assert trainmon("replay", "--format", "markdown", SAMPLE).stdout.startswith(b"## critical: `nan-after-explosion.jsonl`")
+    assert trainmon("replay", "--format", "markdown", SAMPLE).stdout.startswith(
+        b"## critical: `nan-after-explosion.jsonl`"
+    )
 
 
 def test_standard_input_and_gzip():
@@ -165,8 +167,8 @@ def test_bad_paths_are_a_line_each_and_the_others_are_replayed(tmp_path, good):
     assert [r["run"] for r in data["runs"]] == ["good.jsonl"]
     lines = done.stderr.decode().splitlines()
     assert len(lines) == len(bad) == len(data["errors"])
-    for name, line in zip(bad, sorted(lines, key=lambda s: bad.index(s.split(": ")[1])), strict=True):
-        assert line.startswith(f"trainmon: {name}: ")
+    for name in bad:  # a very long name is shortened in the middle
+        assert sum(line.startswith(f"trainmon: {name[:100]}") for line in lines) == (2 if name == "empty" else 1)
 
 
 def test_one_bad_path_is_one_line(tmp_path):

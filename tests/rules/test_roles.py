@@ -433,3 +433,7 @@ def test_a_role_is_judged_from_the_keys_up_to_its_record_only():
 def test_ten_thousand_tags_of_one_model_are_components():
     keys = {f"grad_norm/layers.{i}.weight": None for i in range(10_000)}
     assert {TABLE.assign(k, keys) for k in keys} == {"grad_norm_component"}
+
+
+def test_a_closing_summary_is_no_live_series():
+    assert {TABLE.assign(t, {t}) for t in ("final/train_loss", "final/train_samples_per_second")} == {"final_summary"}
