@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-SAMPLE ?= tests/data/samples/nan-after-spike.jsonl
+SAMPLE ?= tests/data/samples/nan-after-explosion.jsonl
 
 .PHONY: demo test test-quick lint format bench-start samples corpus clean help
 
@@ -45,3 +45,12 @@ format: $(VENV)/.linted    ## rewrite to the house style
 
 clean:              ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+
+bench-start: $(VENV)/.installed ## how long --help and a small replay take
+	$(BIN)/python benchmarks/startup.py
+
+samples: $(VENV)/.installed ## write the shipped sample runs afresh
+	$(BIN)/python tests/make_samples.py
+
+corpus: $(VENV)/.installed  ## score on the corpus named by TRAINMON_CORPUS and rewrite docs/corpus.md
+	$(BIN)/python -m tests.corpus_score $(TRAINMON_CORPUS) --write docs/corpus.md

@@ -118,7 +118,8 @@ class Splitter:
         at = 0 if known is not None and c.step[0] < known.last else (int(back[0]) if len(back) else -1)
         if at < 0:
             return None
-        state = _Tag(int(c.step[0]), 0, 0, int(c.step[0])) if known is None else known
+        begin = int(c.step[0])
+        state = _Tag(begin, 0, 0, self._origin.get(c.tag, begin)) if known is None else known
         count = state.count + at
         last = int(c.step[at - 1]) if at else state.last
         interval = _Tag(state.first, last, count, state.run_first).interval

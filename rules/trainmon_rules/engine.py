@@ -10,7 +10,7 @@ sources are read never matters.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from trainmon_rules.attempts import Segment, Splitter
 from trainmon_rules.detectors import DETECTORS, Detector, Rule
+from trainmon_rules.detectors.hold import Held
 from trainmon_rules.findings import Finding, State
 from trainmon_rules.incidents import Incident, group
 from trainmon_rules.points import Batch, Boundary, Chunk, Finish, Params, Problem
@@ -81,8 +82,6 @@ class Run:
     attempts: list[Attempt] = field(default_factory=lambda: [Attempt(0)])
     facts: dict[str, Any] = field(default_factory=dict)
     findings: dict[tuple[str, str, str, int, int], Finding] = field(default_factory=dict)
-    roles: dict[str, list[str]] = field(default_factory=dict)
-    unmapped: list[str] = field(default_factory=list)
     points: int = 0
     dropped_tags: int = 0
     dropped_findings: int = 0
@@ -90,6 +89,15 @@ class Run:
     first_step: int | None = None
     last_step: int | None = None
     sources: list[str] = field(default_factory=list)
+
+    def tags_by_role(self, order: Sequence[str]) -> dict[str, list[str]]:
+        """Return the tags of each role ("" for the unmapped), by source in the given order, then as they appeared."""
+        place = {source: i for i, source in enumerate(order)}
+        out: dict[str, dict[str, None]] = {}
+        for attempt in self.attempts:
+            for (_source, _), t in sorted(attempt.tracked.items(), key=lambda item: place[item[0][0]]):
+                out.setdefault(t.series.role, {})[t.series.tag] = None
+        return {role: list(tags) for role, tags in sorted(out.items())}
 
     @property
     def incidents(self) -> list[Incident]:
@@ -248,9 +256,6 @@ class Session:
     def _track(self, src: Source, run: Run, attempt: Attempt, c: Chunk) -> Tracked:
         role = src.roles[c.tag]
         tag = src.prefix + c.tag
-        listed = run.roles.setdefault(role, []) if role else run.unmapped
-        if tag not in listed:
-            listed.append(tag)
         meaning = self.settings.roles.roles.get(role)
         series = Series(
             tag,
@@ -275,7 +280,10 @@ class Session:
                 cls = DETECTORS[rule.detector]
                 names = tuple(self.sources) if cls.across else (src.name,)
                 peer = _Peer(attempt, names)
-                (waiting if cls.across else solo).append(cls(rule, series, peer, run.facts))
+                detector: Detector = cls(rule, series, peer, run.facts)
+                if rule.hold:
+                    detector = Held(detector)
+                (waiting if cls.across else solo).append(detector)
         return Tracked(series, solo, waiting)
 
     # ------------------------------------------------------------------ judging
@@ -293,9 +301,9 @@ class Session:
             for t in attempt.tracked.values():
                 while t.queue and (ready := self._ready(t.queue[0], t.series.source)):
                     block = t.queue.pop(0)
-                    head, rest = (block, None) if ready == len(block) else _cut(block, ready)
-                    if rest is not None:
-                        t.queue.insert(0, rest)
+                    head = block.cut(0, ready)
+                    if ready < len(block):
+                        t.queue.insert(0, block.cut(ready, len(block)))
                     for d in t.waiting:
                         for found in d.update(head):
                             changed = True
@@ -341,30 +349,3 @@ class _Peer:
                 if len(view):
                     return view
         return EMPTY
-
-
-def _cut(b: Block, n: int) -> tuple[Block, Block]:
-    """Split a block after its first `n` points."""
-    head = Block(
-        b.series,
-        b.start,
-        b.step[:n],
-        b.time[:n],
-        b.value[:n],
-        b.row[:n],
-        b.judged[:n],
-        b.over[:n],
-        b.baseline,
-    )
-    rest = Block(
-        b.series,
-        b.start + n,
-        b.step[n:],
-        b.time[n:],
-        b.value[n:],
-        b.row[n:],
-        b.judged[n:],
-        b.over[n:],
-        b.baseline,
-    )
-    return head, rest

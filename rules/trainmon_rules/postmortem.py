@@ -54,6 +54,9 @@ def report_run(
 ) -> RunReport:
     """Return the report of one run."""
     incidents = run.incidents
+    order = list(session.sources)
+    roles = run.tags_by_role(order)
+    unmapped = roles.pop("", [])
     counts = dict(skipped)
     if run.dropped_tags:
         counts["tags over the limit"] = run.dropped_tags
@@ -61,7 +64,7 @@ def report_run(
         counts["findings over the limit"] = run.dropped_findings
     return RunReport(
         run=run.name,
-        sources=tuple(run.sources),
+        sources=tuple(sorted(run.sources, key=order.index)),
         points=run.points,
         axis=axis,
         first_step=run.first_step,
@@ -69,9 +72,9 @@ def report_run(
         attempts=len(run.attempts),
         status="finished" if run.finish else "running" if live else "ended",
         skipped=counts,
-        roles={role: list(tags) for role, tags in sorted(run.roles.items())},
-        unmapped=tuple(run.unmapped),
-        blind=tuple(_blind(session, run)),
+        roles=roles,
+        unmapped=tuple(unmapped),
+        blind=tuple(_blind(session, set(roles))),
         verdict=_verdict(run, incidents),
         incidents=tuple(report_incident(i, run, knowledge) for i in incidents),
         curves=tuple(_curves(run)),
@@ -105,7 +108,7 @@ def report_incident(incident: Incident, run: Run, knowledge: Knowledge) -> Incid
         evidence={k: _six(v) for k, v in lead.evidence.items()},
         superseded=_superseded(incident, run.attempts),
         precursors=tuple(_precursor(f, lead) for f in incident.precursors),
-        also=tuple(dict.fromkeys(f.summary for f in incident.findings if f.symptom != lead.symptom)),
+        others=_others(incident),
         causes=d.causes,
         ruled_out=d.ruled_out,
         routes=d.routes,
@@ -137,6 +140,15 @@ def _precursor(f: Finding, lead: Finding) -> Precursor:
     )
 
 
+def _others(incident: Incident) -> tuple[tuple[str, str], ...]:
+    """The incident's other symptoms with their worst severity, in the order of detection."""
+    worst: dict[str, Severity] = {}
+    for f in incident.findings:
+        if f.symptom != incident.symptom:
+            worst[f.symptom] = max(f.severity, worst.get(f.symptom, f.severity))
+    return tuple((symptom, str(severity)) for symptom, severity in worst.items())
+
+
 def _superseded(incident: Incident, attempts: Sequence[Attempt]) -> bool:
     """Whether a later attempt resumed below the incident's onset, so that its steps were trained again."""
     later = attempts[incident.attempt + 1 :]
@@ -151,8 +163,7 @@ def _verdict(run: Run, incidents: Sequence[Incident]) -> str:
     return "healthy" if max(judged, default=0) >= ENOUGH else "insufficient-data"
 
 
-def _blind(session: Session, run: Run) -> list[Blind]:
-    roles = set(run.roles)
+def _blind(session: Session, roles: set[str]) -> list[Blind]:
     out = []
     for rule in session.settings.rules:
         if not roles.intersection(rule.roles):

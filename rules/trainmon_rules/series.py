@@ -6,8 +6,8 @@ point at first, after 64 later), and tests against it are elementwise; so nothin
 points were cut into chunks.
 
 The baseline is the published recipe that stays quiet on healthy streams and survives bad points: median and
-MAD about a line over the last 128 accepted points, where non-finite and flagged points are left out
-(OLMo-core's 128-window, with the exclusion of Lightning Fabric and metaseq), never extrapolating a fall; a
+MAD about a line over the last 64 accepted points, where non-finite and flagged points are left out
+(OLMo-core's rolling window, with the exclusion of Lightning Fabric and metaseq), never extrapolating a fall; a
 second memory of isolated outliers raises the threshold on heavy-tailed series.
 """
 
@@ -23,7 +23,7 @@ from trainmon_rules.history import History
 from trainmon_rules.points import BoolArray, Chunk, FloatArray, IntArray
 
 RING = 512  # raw points kept for detectors that look back
-WINDOW = 128  # accepted points behind the baseline
+WINDOW = 64  # accepted points behind the baseline; a longer one takes a young loss's curve for noise
 MIN_POINTS = 6  # fewer accepted points give no baseline
 SIGMAS = 6.0
 SIGMAS_SHORT = 12.0  # with fewer than 12 points the scale itself is uncertain
@@ -93,6 +93,21 @@ class Block:
     def __len__(self) -> int:
         return len(self.value)
 
+    def cut(self, start: int, stop: int) -> Block:
+        """Return the points `start` to `stop` (exclusive) as a block of views."""
+        s = slice(start, stop)
+        return Block(
+            self.series,
+            self.start + start,
+            self.step[s],
+            self.time[s],
+            self.value[s],
+            self.row[s],
+            self.judged[s],
+            self.over[s],
+            self.baseline,
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
@@ -111,6 +126,10 @@ class View:
     def finite(self) -> FloatArray:
         """The finite values."""
         return self.value[np.isfinite(self.value)]
+
+    def finite_where(self, mask: BoolArray) -> FloatArray:
+        """The finite values among those picked by a mask of the view's length."""
+        return self.value[mask & np.isfinite(self.value)]
 
 
 EMPTY = View(0, np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0, np.int64))
@@ -294,7 +313,7 @@ class Series:
         self._flagged.append(value)
         if self._flags_in_a_row >= READMIT:  # a lasting shift: this is the new normal
             self._window.clear()
-            self._window.extend(list(self._flagged)[-64:])
+            self._window.extend(self._flagged)
             self._flags_in_a_row = 0
             self._flagged.clear()
 

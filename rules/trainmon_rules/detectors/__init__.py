@@ -7,9 +7,14 @@
 from __future__ import annotations
 
 from trainmon_rules.detectors.base import Detector, Rule
+from trainmon_rules.detectors.divergence import Divergence
+from trainmon_rules.detectors.grad_explosion import GradExplosion
+from trainmon_rules.detectors.grad_spike import GradSpike
+from trainmon_rules.detectors.loss_scale import LossScaleCollapse
+from trainmon_rules.detectors.loss_spike import LossSpike
 from trainmon_rules.detectors.nonfinite import NonFinite
 
-ALL: tuple[type[Detector], ...] = (NonFinite,)
+ALL: tuple[type[Detector], ...] = (NonFinite, LossScaleCollapse, GradExplosion, GradSpike, LossSpike, Divergence)
 
 
 def _by_name(classes: tuple[type[Detector], ...]) -> dict[str, type[Detector]]:

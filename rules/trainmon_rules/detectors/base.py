@@ -64,7 +64,7 @@ class Detector:
         self.series = series
         self.peer = peer
         self.facts = facts
-        self.params = self.Params(**dict(rule.parameters))
+        self.params = self.Params(**dict(rule.parameters)) if self.name else None
 
     def update(self, block: Block) -> Iterable[Finding]:
         """Take the next points and yield new or changed findings."""

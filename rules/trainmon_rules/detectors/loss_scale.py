@@ -1,0 +1,159 @@
+"""loss-scale-collapse: the mixed-precision loss scale halves away without growing back.
+
+What it detects: four or more falls within twenty reports after the scale had settled; four falls down to 16 or
+less; a scale of 1/1000 or less; or updates skipped three times running at a scale of 1 or less.
+
+Why it matters: every fall is a skipped update caused by a non-finite gradient. When the scale can't fall any
+further, gradients underflow or every step is skipped: the run is dead, though its loss may still look alive.
+
+Example: fairseq 0.25 → 0.125 → … → 0.00012 in twelve lines, then "Minimum loss scale reached". GLM-130B's scale
+collapsed thirty steps before its loss did.
+
+When it is wrong: every fp16 run begins with a search: up to fifteen falls in the first steps, from 2^32 to 2^17
+say, and later a single fall every few hundred steps. Both are healthy. A loss scale printed as 0 is a rounded
+number, not a scale.
+
+Fixes: bf16 instead of fp16; clip; lower the rate; look for the first non-finite activation. Precision, not the
+learning-rate schedule, is the place to look first.
+
+Source: fairseq's minimum loss scale (1e-4); the trend rule is ours.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
+from trainmon_rules.findings import Finding, Severity
+from trainmon_rules.series import Block, Series
+
+
+class LossScaleCollapse(Detector):
+    """Counts falls of the scale after it has settled."""
+
+    name: ClassVar[str] = "loss-scale-collapse"
+
+    @dataclass(frozen=True, slots=True)
+    class Params:
+        """`falls` within `window` reports after `settle` reports without one; `low`: the scale that needs no settling.
+
+        `dead` is the scale at or below which nothing is left, `stuck` the skipped updates in a row at a scale of
+        at most 1, `endless` the falls without settling.
+        """
+
+        falls: int = 4
+        window: int = 20
+        settle: int = 20
+        low: float = 16.0
+        dead: float = 1e-3
+        stuck: int = 3
+        endless: int = 24
+
+    params: Params
+
+    def __init__(self, rule: Rule, series: Series, peer: Peer, facts: dict[str, Any]) -> None:
+        super().__init__(rule, series, peer, facts)
+        self.last = float("nan")
+        self.settled = False
+        self.quiet = 0  # reports since the last fall
+        self.total = 0  # falls since the scale last settled
+        self.falls: deque[tuple[int, int, float]] = deque(maxlen=64)  # (index, step, scale before)
+        self.stuck = 0
+        self.skips = float("nan")
+        self.open: Finding | None = None
+
+    def update(self, block: Block) -> Iterable[Finding]:
+        """Yield a finding when the scale collapses, and when it has grown back."""
+        value = block.value
+        steady = bool((value == self.last).all()) and self.open is None and self.last > 1.0
+        if steady:
+            self._rest(len(value))
+            return ()
+        return self._scan(block)
+
+    def _rest(self, reports: int) -> None:
+        self.quiet += reports
+        if self.quiet >= self.params.settle:
+            self.settled, self.total = True, 0
+
+    def _scan(self, block: Block) -> Iterator[Finding]:
+        for i, scale in enumerate(block.value.tolist()):
+            if not np.isfinite(scale):
+                continue
+            step, index = int(block.step[i]), block.start + i
+            if scale < self.last:
+                self.falls.append((index, step, self.last))
+                self.quiet = 0
+                self.total += 1
+            else:
+                self._rest(1)
+            grown = scale > self.last
+            self.stuck = self.stuck + 1 if scale <= 1.0 and scale == self.last and self._skipped(block, i) else 0
+            self.last = scale
+            yield from self._judge(block, i, scale, grown)
+
+    def _skipped(self, block: Block, i: int) -> bool:
+        """Whether the count of skipped updates went up since the last report."""
+        count = self.peer("skipped_steps", block, i, 2).value
+        return len(count) == 2 and bool(count[1] > count[0])
+
+    def _judge(self, block: Block, i: int, scale: float, grown: bool) -> Iterator[Finding]:
+        if self.open is not None:
+            if grown and scale > self.params.dead and self.quiet >= self.params.settle:
+                step = int(block.step[i])
+                yield resolved(self.open.changed(last_step=step), step, f"the scale grows again ({scale:.4g})")
+                self.open = None
+            elif self.quiet == 0:
+                yield from self._worse(block, i, scale)
+            return
+        why, severity = self._why(block.start + i, scale)
+        if why:
+            first = self._first(block.start + i)
+            step = int(block.step[i]) if first is None else first[1]
+            start = self.last if first is None else first[2]
+            self.open = self.finding(block, i, why, self._evidence(start, scale), step, severity=severity)
+            yield self.open
+
+    def _first(self, index: int) -> tuple[int, int, float] | None:
+        """The first fall of the present series of falls."""
+        near = [f for f in self.falls if f[0] > index - self.params.window]
+        return near[0] if near else None
+
+    def _why(self, index: int, scale: float) -> tuple[str, Severity]:
+        p = self.params
+        falls = sum(1 for f in self.falls if f[0] > index - p.window)
+        tag, start = self.series.tag, (self._first(index) or (0, 0, scale))[2]
+        if scale <= p.dead:
+            return f"{tag} is down to {scale:.3g}: gradients underflow or every update is skipped", Severity.CRITICAL
+        if self.stuck >= p.stuck:
+            return f"{tag} is stuck at {scale:.3g} and every update is skipped", Severity.CRITICAL
+        if falls >= p.falls and scale <= p.low:
+            return f"{tag} fell {falls} times, from {start:.4g} to {scale:.4g}", Severity.CRITICAL
+        if falls >= p.falls and self.settled:
+            return (
+                f"{tag} fell {falls} times within {p.window} reports, from {start:.4g} to {scale:.4g}",
+                self.rule.severity,
+            )
+        if self.total > p.endless:
+            return f"{tag} has fallen {self.total} times without settling (now {scale:.4g})", self.rule.severity
+        return "", self.rule.severity
+
+    def _worse(self, block: Block, i: int, scale: float) -> Iterator[Finding]:
+        found = self.open
+        if found is None:
+            return
+        why, severity = self._why(block.start + i, scale)
+        start = float(found.evidence["scale before"])
+        changed = found.changed(last_step=int(block.step[i]), evidence=self._evidence(start, scale))
+        self.open = changed
+        if why and severity > found.severity:
+            self.open = changed.changed(severity=severity, summary=why)
+            yield self.open
+
+    def _evidence(self, start: float, scale: float) -> dict[str, Any]:
+        return {"scale before": start, "scale now": scale, "falls": self.total}
