@@ -152,11 +152,10 @@ class Rate:
         if not len(values):
             return
         top = float(values.max())
-        if math.isfinite(self.peak) and top > self.peak * 1.0001:
+        before = float(values[0]) if math.isnan(self.peak) else self.peak
+        if top > before * 1.0001:
             self.risen_at = index
-        elif math.isnan(self.peak) and len(values) > 1 and top > float(values[0]) * 1.0001:
-            self.risen_at = index
-        self.peak = top if math.isnan(self.peak) else max(self.peak, top)
+        self.peak = max(before, top)
         self.last = float(values[-1])
 
     @property

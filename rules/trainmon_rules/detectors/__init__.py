@@ -8,13 +8,28 @@ from __future__ import annotations
 
 from trainmon_rules.detectors.base import Detector, Rule
 from trainmon_rules.detectors.divergence import Divergence
+from trainmon_rules.detectors.flat import Flat
 from trainmon_rules.detectors.grad_explosion import GradExplosion
 from trainmon_rules.detectors.grad_spike import GradSpike
+from trainmon_rules.detectors.grad_vanishing import GradVanishing
 from trainmon_rules.detectors.loss_scale import LossScaleCollapse
 from trainmon_rules.detectors.loss_spike import LossSpike
 from trainmon_rules.detectors.nonfinite import NonFinite
+from trainmon_rules.detectors.overfit import Overfit
+from trainmon_rules.detectors.plateau import Plateau
 
-ALL: tuple[type[Detector], ...] = (NonFinite, LossScaleCollapse, GradExplosion, GradSpike, LossSpike, Divergence)
+ALL: tuple[type[Detector], ...] = (
+    NonFinite,
+    LossScaleCollapse,
+    GradExplosion,
+    GradSpike,
+    LossSpike,
+    Divergence,
+    Flat,
+    Plateau,
+    Overfit,
+    GradVanishing,
+)
 
 
 def _by_name(classes: tuple[type[Detector], ...]) -> dict[str, type[Detector]]:

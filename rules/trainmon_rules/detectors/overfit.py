@@ -1,0 +1,234 @@
+"""overfit: validation gets worse while training goes on getting better (or stands still).
+
+What it detects: the last three evaluations all lie above the best level by four times the evaluations' own noise
+and by 2 % of the best (5 % with fewer than twelve evaluations), while the training loss is not worse than it was
+at the best evaluation. More than 64 evaluations are judged in groups, so that the best of many is not taken for
+a level.
+
+Why it matters: the best checkpoint is behind you and may soon be rotated away; every further step fits noise.
+
+Example: validation loss 0.949 at step 200, 1.76 at step 900, training loss 1.62 → 0.022.
+
+When it is wrong: a validation set far from the training data may worsen while the metric you care about still
+improves (accuracy can rise on a rising, overconfident loss). If the training loss rises too, it is divergence and
+this is silent. Without a training loss it is `info`, and only from 20 % on.
+
+Fixes: keep the checkpoint of the best evaluation and stop early; more data or augmentation, dropout, weight decay;
+fewer epochs.
+
+Source: SageMaker Debugger's overfit rule (patience), AnyMAL (three evaluations) and UMLAUT (training still falls);
+the noise is estimated from second differences, as formula 7 of the prototype.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
+from trainmon_rules.findings import Finding, Severity
+from trainmon_rules.points import FloatArray
+from trainmon_rules.series import Block, Series
+
+GROUPS = 64  # evaluations or groups of evaluations that are kept
+FEW = 12  # groups below which noise and best are uncertain
+
+
+@dataclass(slots=True)
+class Group:
+    """Consecutive evaluations: their mean, the last one's step, and the training loss beside them."""
+
+    value: float
+    step: int
+    time: float
+    train: float
+    error: float  # standard error of `train`
+
+
+class Overfit(Detector):
+    """Compares the last three evaluations, or groups of them, with the best."""
+
+    name: ClassVar[str] = "overfit"
+    across: ClassVar[bool] = True
+
+    @dataclass(frozen=True, slots=True)
+    class Params:
+        """How much worse counts.
+
+        `noises` times the noise of an evaluation, and `rise` of the best level (`rise_few` with fewer than twelve
+        evaluations), in `last` evaluations running; `alone` where no training loss is logged.
+        """
+
+        last: int = 3
+        noises: float = 4.0
+        rise: float = 0.02
+        rise_few: float = 0.05
+        alone: float = 0.2
+
+    params: Params
+
+    def __init__(self, rule: Rule, series: Series, peer: Peer, facts: dict[str, Any]) -> None:
+        super().__init__(rule, series, peer, facts)
+        self.groups: list[Group] = []
+        self.width = 1
+        self.held: list[Group] = []
+        self.row = -1  # index in the training loss up to which it was read
+        self.open: Finding | None = None
+        self.said = 0.0
+
+    def update(self, block: Block) -> Iterator[Finding]:
+        """Judge at each evaluation, or at the last of each group."""
+        for i, value in enumerate(block.judged.tolist()):
+            if math.isfinite(value) and self._take(block, i, value) and len(self.groups) > self.params.last:
+                yield from self._judge(block, i)
+
+    # ------------------------------------------------------------------ what is remembered
+    def _take(self, block: Block, i: int, value: float) -> bool:
+        """Remember an evaluation; whether a group is complete with it."""
+        train, error = self._train_level(block, i)
+        self.held.append(Group(value, int(block.step[i]), float(block.time[i]), train, error))
+        if len(self.held) < self.width:
+            return False
+        self.groups.append(_merged(self.held))
+        self.held = []
+        if len(self.groups) == GROUPS:
+            pairs = zip(self.groups[0::2], self.groups[1::2], strict=True)
+            self.groups = [_merged([a, b]) for a, b in pairs]
+            self.width *= 2
+        return True
+
+    def _train_level(self, block: Block, i: int) -> tuple[float, float]:
+        """Mean (not median: small batches are skewed) of the training losses since the last evaluation."""
+        view = self.peer("train_loss", block, i, 50)
+        if not len(view):
+            return math.nan, math.nan
+        end = view.start + len(view)
+        fresh = end - self.row if self.row >= 0 else len(view)
+        self.row = end
+        values = view.finite[-min(50, max(3, fresh)) :]
+        if not len(values):
+            return math.nan, math.nan
+        spread = _row_noise(values)
+        return float(values.mean()), spread / math.sqrt(len(values))
+
+    # ------------------------------------------------------------------ what is said
+    def _judge(self, block: Block, i: int) -> Iterator[Finding]:
+        values = np.array([g.value for g in self.groups])
+        k = self.params.last
+        past = values[:-k]
+        at, level = _best(past)
+        best = self.groups[at]
+        if self.open is not None:
+            yield from self._follow(block, i, best, level, values)
+            return
+        sound = _noise(values)
+        few = len(values) < FEW
+        train = self.groups[-1]
+        known = math.isfinite(train.train) and math.isfinite(best.train)
+        share = self.params.alone if not known else self.params.rise_few if few else self.params.rise
+        least = max(self.params.noises * sound, share * abs(level))
+        if not (values[-k:] > level + least).all():
+            return
+        if known and train.train > best.train + 2 * math.hypot(train.error, best.error) + 0.01 * abs(best.train):
+            return  # both rise: that is for divergence to say
+        words = self._words(best, level, float(values[-k:].mean()), known)
+        severity = self.rule.severity if known else Severity.INFO
+        self.said = float(values[-k:].mean()) - level
+        self.open = self.finding(
+            block, i, words["summary"], words["evidence"], self._onset(at, level, sound), severity=severity
+        )
+        self.open = self.open.changed(onset_time=self._time_of(self.open.onset_step))
+        yield self.open
+
+    def _onset(self, at: int, level: float, sound: float) -> int:
+        """The first evaluation after the best from which all lie above it by more than noise."""
+        onset = self.groups[-1].step
+        for g in reversed(self.groups[at + 1 :]):
+            if g.value <= level + 2 * sound:
+                break
+            onset = g.step
+        return onset
+
+    def _time_of(self, step: int) -> float:
+        return next((g.time for g in self.groups if g.step == step), math.nan)
+
+    def _follow(self, block: Block, i: int, best: Group, level: float, values: FloatArray) -> Iterator[Finding]:
+        """Say again when the gap has doubled; over when an evaluation is as good as the best was."""
+        found = self.open
+        if found is None:
+            return
+        step = int(block.step[i])
+        if values[-1] <= found.evidence["best"] * (self.series.direction or 1):
+            self.open = None
+            yield resolved(found, step, f"validation is as good as its best again at step {step}")
+            return
+        rise = float(values[-3:].mean()) - level
+        self.open = found.changed(last_step=step)
+        if rise > 2 * self.said:
+            self.said = rise
+            known = math.isfinite(self.groups[-1].train) and math.isfinite(best.train)
+            words = self._words(best, level, level + rise, known)
+            self.open = self.open.changed(**words)
+            yield self.open
+
+    def _words(self, best: Group, level: float, now: float, known: bool) -> dict[str, Any]:
+        rise = 100 * (now - level) / abs(level) if level else math.inf
+        sign = self.series.direction or 1
+        evidence: dict[str, Any] = {
+            "best": sign * level,
+            "best at step": best.step,
+            "last three": sign * now,
+            "rise in %": rise,
+        }
+        train = "no training loss to compare"
+        if known:
+            last = self.groups[-1]
+            evidence |= {"training loss then": best.train, "training loss now": last.train}
+            evidence["gap"] = sign * now - last.train
+            train = f"training loss {best.train:.4g} → {last.train:.4g}"
+        return {
+            "summary": f"{self.series.tag} rose from {sign * level:.4g} (best, step {best.step}) "
+            f"to {sign * now:.4g}; {train}",
+            "evidence": evidence,
+        }
+
+
+def _merged(groups: list[Group]) -> Group:
+    n = len(groups)
+    if n == 1:
+        return groups[0]
+    last = groups[-1]
+    train = [g.train for g in groups if math.isfinite(g.train)]
+    error = [g.error for g in groups if math.isfinite(g.error)]
+    return Group(
+        sum(g.value for g in groups) / n,
+        last.step,
+        last.time,
+        sum(train) / len(train) if train else math.nan,
+        sum(error) / len(error) / math.sqrt(len(error)) if error else math.nan,
+    )
+
+
+def _best(past: FloatArray) -> tuple[int, float]:
+    """Return place and level of the best: of three neighbours' mean, as one of many is luck; of one among few."""
+    if len(past) < FEW:
+        at = int(past.argmin())
+        return at, float(past[at])
+    means = (past[:-2] + past[1:-1] + past[2:]) / 3
+    at = int(means.argmin())
+    return at + int(past[at : at + 3].argmin()), float(means[at])
+
+
+def _noise(values: FloatArray) -> float:
+    """Standard deviation of an evaluation about a smooth curve: 1.4826 median |second difference| / √6."""
+    second = np.abs(values[2:] - 2 * values[1:-1] + values[:-2])
+    return 1.4826 * float(np.median(second)) / math.sqrt(6.0) if len(second) else 0.0
+
+
+def _row_noise(values: FloatArray) -> float:
+    d = np.abs(np.diff(values))
+    return 0.886 * float(d.mean()) if len(d) else 0.0
