@@ -40,12 +40,17 @@ METRICS = ("eval_metric", "train_metric")
 
 @dataclass(frozen=True, slots=True)
 class Thirds:
-    """The curve in numbers: levels of the first and last third and the standard error of their difference."""
+    """The curve in numbers: levels of the thirds and the standard error of the difference of two."""
 
     first: float
+    middle: float
     last: float
-    best: float
     error: float
+
+    @property
+    def best(self) -> float:
+        """The lowest of the three."""
+        return min(self.first, self.middle, self.last)
 
     @property
     def gain(self) -> float:
@@ -64,14 +69,16 @@ class Flat(Detector):
 
         `gain` is the improvement, as a share of the first level, that must be excluded; `reports` and `steps` how
         much of a run is needed for it. A quiet series (row noise below `quiet` of the level) is judged after
-        `reports_quiet` reports, against that share. Rewards need `reports_reward` and `steps_reward`. `ties`
-        equal values from the start are constant, `zeros` a zero loss.
+        `reports_quiet` reports, against that share. A gain below `negligible` that is also slowing down counts as
+        none, however significant. Rewards need `reports_reward` and `steps_reward`. `ties` equal values from the
+        start are constant, `zeros` a zero loss.
         """
 
         gain: float = 0.04
         reports: int = 40
         steps: int = 200
         quiet: float = 0.01
+        negligible: float = 0.001
         reports_quiet: int = 20
         reports_reward: int = 48
         steps_reward: int = 1000
@@ -125,11 +132,12 @@ class Flat(Detector):
             self.equal += 1
         if self.series.role in METRICS:
             yield from self._constant_metric(block, i, value)
-        elif len(self.values) == 1 and self.equal == (self.params.ties if value else self.params.zeros):
-            if not self._total_speaks(block, i):
-                what = f"exactly {value:.6g}" if value else "exactly 0"
-                ask = "" if value else ": are there any labels?"
-                yield self._say_constant(block, i, f"{self.series.tag} is {what} from the start{ask}", {"value": value})
+            return
+        enough = self.equal == (self.params.ties if value else self.params.zeros)
+        if enough and len(self.values) == 1 and not self._total_speaks(block, i):
+            ask = "" if value else ": are there any labels?"
+            summary = f"{self.series.tag} is exactly {value:.6g} from the start{ask}"
+            yield self._say_constant(block, i, summary, {"value": value})
 
     def _constant_metric(self, block: Block, i: int, value: float) -> Iterator[Finding]:
         if self.series.direction >= 0 or len(self.values) > 2:
@@ -191,7 +199,7 @@ class Flat(Detector):
             return None
         parts = [float(np.median(p)) for p in (cells[:k], cells[k : len(cells) - k], cells[-k:])]
         error = 1.25 * noise(cells) * math.sqrt(2.0 / k)
-        return Thirds(parts[0], parts[2], min(parts), error)
+        return Thirds(parts[0], parts[1], parts[2], error)
 
     def _is_flat(self, block: Block, t: Thirds) -> bool:
         p, trend = self.params, self.trend
@@ -211,7 +219,8 @@ class Flat(Detector):
         else:
             return False
         moved = t.first - t.best  # also what was gained in between and lost again
-        settled = moved + 2 * t.error < limit and moved < 2 * max(t.error, 1e-12)
+        slowing = moved < p.negligible * scale and t.first - t.middle >= t.middle - t.last
+        settled = moved + 2 * t.error < limit and (moved < 2 * max(t.error, 1e-12) or slowing)
         return settled and self._no_early_drop(t, limit, row)
 
     def _no_early_drop(self, t: Thirds, limit: float, row: float) -> bool:
@@ -257,5 +266,6 @@ class Flat(Detector):
 
     def _close(self, step: int) -> Iterator[Finding]:
         if self.open is not None:
-            yield resolved(self.open, step, f"it began to learn: better than before at step {step}")
+            how = "it moves again" if self.constant else "it has begun to learn"
+            yield resolved(self.open, step, f"{how}, by step {step}")
         self.open, self.constant, self.done = None, False, True

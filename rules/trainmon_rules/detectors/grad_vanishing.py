@@ -71,10 +71,10 @@ class GradVanishing(Detector):
     def update(self, block: Block) -> Iterator[Finding]:
         """Yield a finding when the norm has vanished, and its end when it is back."""
         finite = np.isfinite(block.value) & (block.value >= 0)
-        if self.seen >= 5 and self.run == 0 and self.open is None:
-            if not (finite & (block.value <= self._limit())).any():  # nearly always
-                self._refresh(block)
-                return
+        idle = self.seen >= 5 and self.run == 0 and self.open is None
+        if idle and not (finite & (block.value <= self._limit())).any():  # nearly always
+            self._refresh(block)
+            return
         for i, value in enumerate(block.value.tolist()):
             if finite[i]:
                 yield from self._one(block, i, value)

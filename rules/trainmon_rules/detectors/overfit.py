@@ -1,9 +1,10 @@
 """overfit: validation gets worse while training goes on getting better (or stands still).
 
 What it detects: the last three evaluations all lie above the best level by four times the evaluations' own noise
-and by 2 % of the best (5 % with fewer than twelve evaluations), while the training loss is not worse than it was
-at the best evaluation. More than 64 evaluations are judged in groups, so that the best of many is not taken for
-a level.
+and by 2 % of the best (5 % with fewer than twelve evaluations), while the training loss is lower than it was at the
+best evaluation (eight evaluations where it merely stands still). On noisy evaluations: a rising line since the
+best (t of 2.5 over at least ten), the last five 10 % above it, beside a training loss down by a fifth. More than 64
+evaluations are judged in groups, so that the best of many is not taken for a level.
 
 Why it matters: the best checkpoint is behind you and may soon be rotated away; every further step fits noise.
 
@@ -60,10 +61,12 @@ class Overfit(Detector):
         """How much worse counts.
 
         `noises` times the noise of an evaluation, and `rise` of the best level (`rise_few` with fewer than twelve
-        evaluations), in `last` evaluations running; `alone` where no training loss is logged.
+        evaluations), in `last` evaluations running, `patience` where the training loss isn't lower than it was at
+        the best; `alone` is the rise needed where no training loss is logged.
         """
 
         last: int = 3
+        patience: int = 8
         noises: float = 4.0
         rise: float = 0.02
         rise_few: float = 0.05
@@ -125,16 +128,10 @@ class Overfit(Detector):
         if self.open is not None:
             yield from self._follow(block, i, best, level, values)
             return
+        known = math.isfinite(self.groups[-1].train) and math.isfinite(best.train)
         sound = _noise(values)
-        few = len(values) < FEW
-        train = self.groups[-1]
-        known = math.isfinite(train.train) and math.isfinite(best.train)
-        share = self.params.alone if not known else self.params.rise_few if few else self.params.rise
-        least = max(self.params.noises * sound, share * abs(level))
-        if not (values[-k:] > level + least).all():
+        if not self._rises(values, at, level, sound, known):
             return
-        if known and train.train > best.train + 2 * math.hypot(train.error, best.error) + 0.01 * abs(best.train):
-            return  # both rise: that is for divergence to say
         words = self._words(best, level, float(values[-k:].mean()), known)
         severity = self.rule.severity if known else Severity.INFO
         self.said = float(values[-k:].mean()) - level
@@ -143,6 +140,20 @@ class Overfit(Detector):
         )
         self.open = self.open.changed(onset_time=self._time_of(self.open.onset_step))
         yield self.open
+
+    def _rises(self, values: FloatArray, at: int, level: float, sound: float, known: bool) -> bool:
+        p, best, now = self.params, self.groups[at], self.groups[-1]
+        share = p.alone if not known else p.rise_few if len(values) < FEW else p.rise
+        over = values > level + max(p.noises * sound, share * abs(level))
+        if not known:
+            return bool(over[-p.last :].all())
+        error = math.hypot(now.error, best.error)
+        if now.train < best.train - error:
+            lower = now.train < 0.8 * best.train
+            return bool(over[-p.last :].all()) or (lower and _line_rises(values, at, level, sound))
+        if now.train > best.train + 2 * error + 0.01 * abs(best.train):
+            return False  # both rise: that is for divergence to say
+        return len(values) - at > p.patience and bool(over[-p.patience :].all())
 
     def _onset(self, at: int, level: float, sound: float) -> int:
         """The first evaluation after the best from which all lie above it by more than noise."""
@@ -227,6 +238,19 @@ def _noise(values: FloatArray) -> float:
     """Standard deviation of an evaluation about a smooth curve: 1.4826 median |second difference| / √6."""
     second = np.abs(values[2:] - 2 * values[1:-1] + values[:-2])
     return 1.4826 * float(np.median(second)) / math.sqrt(6.0) if len(second) else 0.0
+
+
+def _line_rises(values: FloatArray, at: int, level: float, sound: float) -> bool:
+    """Whether the evaluations after the best rise along a line, too noisily for each of the last three to show it."""
+    y = values[at + 1 :]
+    if len(y) < 10:
+        return False
+    x = np.arange(len(y)) - (len(y) - 1) / 2
+    slope = float(x @ y) / float(x @ x)
+    rest = y - y.mean() - slope * x
+    error = math.sqrt(float(rest @ rest) / (len(y) - 2) / float(x @ x))
+    rise = float(y[-5:].mean()) - level
+    return slope > 2.5 * error and rise > max(3 * sound * math.sqrt(1 / 5 + 1 / 3), 0.1 * abs(level))
 
 
 def _row_noise(values: FloatArray) -> float:
