@@ -132,8 +132,46 @@ def judge(rows: list[Row]) -> Result:
     )
 
 
+HEADER = """# The corpus: what trainmon says of real public logs
+
+Written by `make corpus` from a folder of public training logs that isn't part of this repository (many of those
+repositories have no licence, so nothing of them is copied). Each row names the public repository and commit a log came
+from. *Label* is a human reading of the numbers with its confidence; *said* is the worst severity that trainmon
+reports. Labels that we found wrong are corrected in `tests/data/corpus_corrections.tsv`, with the reason.
+
+The bar counts labels of high and medium confidence: no critical on a healthy or too-short file; a warning beyond the
+tolerated ones on at most one in ten of them; the required symptoms on at least four in five of the others.
+
+"""
+
+
+def document(rows: list[Row], result: Result, manifest: dict[str, dict[str, str]]) -> str:
+    """Return docs/corpus.md."""
+    out = [HEADER, f"Result: {summary(result)}\n\n"]
+    out.append("| file | repository @ commit | label | said | symptoms found | points |\n|---|---|---|---|---|---|\n")
+    for r in rows:
+        m = manifest.get(r.path, {})
+        origin = f"{m.get('source_repo', '?')} @ {m.get('commit', '')[:10]}"
+        found = ", ".join(f"{s} ({v})" for s, v in sorted(r.found.items())) or "–"
+        note = " **missed: " + ", ".join(r.missing) + "**" if r.missing and not r.quiet_expected else ""
+        note += " **stray**" if r.quiet_expected and r.stray else ""
+        name = r.path.replace("|", "\\|")
+        out.append(f"| {name} | {origin} | {r.verdict} ({r.confidence}) | {r.said} | {found}{note} | {r.points} |\n")
+    return "".join(out)
+
+
+def summary(result: Result) -> str:
+    """Return the three figures in a sentence."""
+    return (
+        f"{result.quiet} healthy or short files: {len(result.criticals)} with a critical, {len(result.strays)} with a "
+        f"stray warning; {result.failing} failing files: {result.failing - len(result.missed)} with the required "
+        f"symptoms. The bar is {'met' if result.passed else 'not met'}."
+    )
+
+
 def main(argv: list[str]) -> int:
-    rows = score(Path(argv[0]))
+    corpus = Path(argv[0])
+    rows = score(corpus)
     for r in rows:
         marks = ("C" if r.quiet_expected and r.critical else "") + ("s" if r.stray and r.quiet_expected else "")
         marks += "M" if r.missing else ""
@@ -144,11 +182,10 @@ def main(argv: list[str]) -> int:
             f"{r.path[-60:]} {r.errors[:1]}"
         )
     result = judge(rows)
-    print(
-        f"\nquiet files {result.quiet}: {len(result.criticals)} critical, {len(result.strays)} with a stray warning; "
-        f"failing files {result.failing}: {result.failing - len(result.missed)} with the required symptoms; "
-        f"{'PASSED' if result.passed else 'NOT PASSED'}"
-    )
+    print("\n" + summary(result))
+    if "--write" in argv:
+        manifest = {m["path"]: m for m in _tsv(corpus / "MANIFEST.tsv")}
+        Path(argv[argv.index("--write") + 1]).write_text(document(rows, result, manifest))
     return 0 if result.passed else 1
 
 

@@ -154,7 +154,7 @@ def collapsing_scale(seed: int = 0) -> dict[str, list[float | None]]:
 def exploding(seed: int = 0) -> dict[str, list[float | None]]:
     run = base(seed=seed)
     for i in range(300, 700):
-        run["grad_norm"][i] *= 1.03 ** (i - 300)
+        run["grad_norm"][i] *= 500
         run["loss"][i] += 0.002 * (i - 300)
     return run
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trainmon.readers.records import flatten, number
+from trainmon.readers.values import flatten, number
 from trainmon_rules.diagnosis import Knowledge
 from trainmon_rules.engine import Run, Session, Settings
 from trainmon_rules.findings import Severity

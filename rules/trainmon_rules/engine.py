@@ -120,6 +120,7 @@ class Source:
     splitter: Splitter = field(default_factory=Splitter)
     keys: dict[str, None] = field(default_factory=dict)  # tags seen in this run of the source, in order
     roles: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, None] = field(default_factory=dict)  # names of hyper-parameters seen in this run of the source
     run: int = 0
     reached_step: float = -math.inf
     reached_time: float = -math.inf
@@ -188,7 +189,7 @@ class Session:
             self.runs[-1].facts.update(self.settings.answers)
         if src.run != number:
             self._end_run(src)
-            src.run, src.keys, src.roles = number, {}, {}
+            src.run, src.keys, src.roles, src.facts = number, {}, {}, {}
             src.reached_step = src.reached_time = -math.inf
         run = self.runs[number]
         if src.name not in run.sources:
@@ -205,6 +206,7 @@ class Session:
     def _take(self, src: Source, run: Run, segment: Segment) -> bool:
         for event in segment.events:
             if isinstance(event, Params):
+                src.facts.update(dict.fromkeys(event.values))
                 run.facts.update({k: v for k, v in event.values.items() if k not in self.settings.answers})
             elif isinstance(event, Finish):
                 run.finish = event.why
@@ -230,7 +232,7 @@ class Session:
             same = [tag for r, tag in fresh[i:] if r == row]
             src.keys.update(dict.fromkeys(same))
             for tag in same:
-                src.roles[tag] = self.settings.roles.assign(tag, src.keys, src.prefix)
+                src.roles[tag] = self.settings.roles.assign(tag, src.keys, src.prefix, src.facts)
             i += len(same)
 
     def _extend(self, src: Source, run: Run, attempt: Attempt, c: Chunk) -> Tracked | None:

@@ -1,9 +1,9 @@
 """From findings to incidents: one event, one incident, however many rules saw it.
 
 Grouping is a pure function of the set of findings, so it doesn't matter in which order sources were read.
-Findings join an incident when they are of one attempt and one family and begin within max(50 steps, 8 reports)
-of its last hit. The incident's id comes from its first finding and never changes; onset, symptom, severity and
-precursors may.
+Findings join an incident when they are of one attempt and one family and begin while it goes on, or within
+max(50 steps, 8 reports) of its end. The incident's id comes from its first finding and never changes; onset,
+symptom, severity and precursors may.
 """
 
 from __future__ import annotations
@@ -108,11 +108,8 @@ def _joins(f: Finding, members: Sequence[Finding]) -> bool:
     first = members[0]
     if f.attempt != first.attempt or f.family != first.family:
         return False
-    if any(m.rule == f.rule and m.tag == f.tag and m.state is State.FIRING for m in members):
-        return True
     reach = max(JOIN_STEPS, JOIN_REPORTS * max(f.interval, *(m.interval for m in members)))
-    last = max(m.last_step for m in members)
-    return f.onset_step <= last + reach
+    return any(m.resolved_step is None or f.onset_step <= m.resolved_step + reach for m in members)
 
 
 def _incident(run: str, members: list[Finding]) -> Incident:

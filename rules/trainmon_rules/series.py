@@ -21,6 +21,7 @@ import numpy as np
 
 from trainmon_rules.history import History
 from trainmon_rules.points import BoolArray, Chunk, FloatArray, IntArray
+from trainmon_rules.robust import mad_sigma, median, quantile
 
 RING = 512  # raw points kept for detectors that look back
 WINDOW = 64  # accepted points behind the baseline; a longer one takes a young loss's curve for noise
@@ -340,17 +341,17 @@ class Series:
             return None
         w = np.fromiter(self._window, np.float64, n)
         half = n // 2
-        a, b = float(np.median(w[:half])), float(np.median(w[half:]))
+        a, b = median(w[:half]), median(w[half:])
         slope = (b - a) / (n / 2)
         level = b + max(0.0, slope) * n / 4
         residual = w - (b + slope * (np.arange(n) - (half + (n - half - 1) / 2)))
-        mad = 1.4826 * float(np.median(np.abs(residual - np.median(residual))))
+        mad = mad_sigma(residual)
         floor = LOG_FLOOR if self.log else RELATIVE_FLOOR * abs(level)
-        scale = max(mad, float(np.quantile(residual, 0.9)) / 1.2816, 1e-12)
+        scale = max(mad, quantile(residual, 0.9) / 1.2816, 1e-12)
         sigmas = SIGMAS if n >= 12 else SIGMAS_SHORT
         threshold = max(
             sigmas * max(scale, floor / 2),
-            3.0 * float(np.quantile(residual, 0.95)),
+            3.0 * quantile(residual, 0.95),
             floor,
             OUTLIER_MARGIN * self._outlier_excess(now),
         )

@@ -16,27 +16,29 @@ from trainmon_rules.points import BoolArray, FloatArray, IntArray
 from trainmon_rules.series import Block, View, block_end
 
 CELLS = 64
+FAR_BELOW = 20.0  # times the threshold: no improvement, but a number like -1e300
 LOOK_EVERY = 1.05  # the run must have grown by this factor before the curve is looked at again
 
 
 def whole(block: Block) -> tuple[View, FloatArray, BoolArray] | None:
     """Return the whole block that ends with this part of it, its judged values and which of them count.
 
-    None while the block's last point is missing. Points above the baseline's threshold and those that can't be
-    judged don't count: one spike must not decide what a level is.
+    None while the block's last point is missing. Points above the baseline's threshold (or absurdly far below it) and
+    those that can't be judged don't count: one spike must not decide what a level is.
     """
     end = block.start + len(block)
     if end != block_end(block.start):
         return None
     start = end - 1 - (end - 1) % _size(end - 1)
     if start == block.start:
-        view = View(start, block.step, block.time, block.value, block.row)
-        return view, block.judged, np.isfinite(block.judged) & ~block.over
-    view = block.series.before(end, end - start)
-    y = block.series.judged_of(view.value)
+        view, y = View(start, block.step, block.time, block.value, block.row), block.judged
+    else:
+        view = block.series.before(end, end - start)
+        y = block.series.judged_of(view.value)
     b = block.baseline
-    over = np.zeros(len(y), np.bool_) if b is None else y - b.level > b.threshold
-    return view, y, np.isfinite(y) & ~over
+    if b is None:
+        return view, y, np.isfinite(y)
+    return view, y, (y - b.level <= b.threshold) & (b.level - y < FAR_BELOW * b.threshold)
 
 
 def _size(index: int) -> int:

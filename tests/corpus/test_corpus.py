@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from tests.corpus_score import judge, score
 
+from tests.corpus_score import judge, score
 from trainmon import replay
 
 pytestmark = pytest.mark.slow

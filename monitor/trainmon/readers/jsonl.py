@@ -8,48 +8,81 @@ number and the rest goes on; a git conflict marker ends a run.
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import msgspec
 
+from trainmon.readers.keys import EPOCH_KEYS, STEP_KEYS
 from trainmon.readers.lines import BOM, LineCutter
-from trainmon.readers.records import Records, flatten
+from trainmon.readers.records import Records
+from trainmon.readers.values import find_key, flatten
 from trainmon_rules.points import Batch
 
 CONFIG_KEYS = frozenset(
     {"config", "args", "argv", "hparams", "hyperparameters", "hyper_parameters", "settings", "cfg", "_config"}
 )
-CONFLICT = (b"<<<<<<<", b"=======", b">>>>>>>")
+CONFLICT = re.compile(rb"(<{7}|>{7}|\|{7})( |$)|={7}$")
+CONFLICT_ERROR = "git conflict markers: both sides are read as runs of their own; resolve the conflict to get one"
 
 _decode = msgspec.json.Decoder().decode
 
 
-def parse_object(line: bytes) -> Any:
-    """Return the JSON value of a line; ValueError with a short reason if there is none.
+def parse_json(data: bytes) -> Any:
+    """Return the JSON value of `data`; ValueError with a short reason if there is none.
 
     The fast decoder refuses NaN and Infinity, which Python writes and which we exist to see, so what it
     refuses is read again by the standard library.
     """
     try:
-        return _decode(line)
+        return _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     try:
-        return json.loads(line.decode("utf-8", "replace"))
+        return json.loads(data.decode("utf-8", "replace"), parse_int=parse_int)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"not valid JSON: {error.msg} at column {error.colno}") from None
 
 
-def take_config(record: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the record without its settings, and the settings."""
-    config = {k: v for k, v in record.items() if k in CONFIG_KEYS and isinstance(v, Mapping)}
-    return {k: v for k, v in record.items() if k not in config}, flatten(
-        {k: v for c in config.values() for k, v in c.items()}
-    )
+def parse_int(digits: str) -> int | float:
+    """Return an integer, or the infinity that it overflows to: Python refuses more than 4300 digits."""
+    return int(digits) if len(digits) < 400 else math.copysign(math.inf, -1 if digits[0] == "-" else 1)
+
+
+def take_config(record: Mapping[str, Any]) -> tuple[Mapping[str, Any], dict[str, Any]]:
+    """Return the record without its settings, and the settings.
+
+    A record with settings and no place on an axis is settings as a whole.
+    """
+    if CONFIG_KEYS.isdisjoint(record):
+        return record, {}
+    rest = {k: v for k, v in record.items() if k not in CONFIG_KEYS or not isinstance(v, Mapping | list)}
+    if len(rest) == len(record):
+        return record, {}
+    config = flatten({k: v for key in record if key not in rest for k, v in _named(key, record[key]).items()})
+    if find_key(rest, STEP_KEYS) is None and find_key(rest, EPOCH_KEYS) is None:
+        return {}, flatten(rest) | config
+    return rest, config
+
+
+def _named(key: str, value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {key: value}
+
+
+def add_record(records: Records, record: Mapping[str, Any]) -> None:
+    """Give an object to the records: its settings as such, its nested objects as one level."""
+    record, config = take_config(record)
+    if config:
+        records.params(config)
+    if dict in set(map(type, record.values())):
+        record = flatten(record, skipped=records.skipped)
+    if record:
+        records.add_row(tuple(record), tuple(record.values()))
 
 
 class JsonlReader:
@@ -60,6 +93,7 @@ class JsonlReader:
     def __init__(self) -> None:
         self.lines = LineCutter()
         self.records = Records()
+        self.conflict = False
 
     @property
     def axis(self) -> str:
@@ -86,36 +120,44 @@ class JsonlReader:
 
     def finish(self) -> Batch:
         """Return the last line, if it is whole, and what was held back."""
-        last = list(self.lines.finish())
-        if last and last[0][2].strip().startswith(b"{") and not last[0][2].rstrip().endswith(b"}"):
-            self.records.skipped["cut last line"] += 1
-        else:
-            self._read(last)
+        self._read(self.lines.finish(), cut=True)
         return self.records.finish()
 
-    def _read(self, lines: Iterable[tuple[int, int, bytes]]) -> None:
+    def _read(self, lines: Iterable[tuple[int, int, bytes]], cut: bool = False) -> None:
+        """Read lines; `cut` says that they may end anywhere, which is no error."""
+        records = self.records
         for number, offset, raw in lines:
-            line = raw.removeprefix(BOM).strip() if number == 1 else raw.strip()
-            if not line:
-                continue
-            if line.startswith(CONFLICT):
-                self.records.skipped["conflict markers"] += 1
-                self.records.boundary("git conflict marker")
-                continue
+            line = raw.strip()
+            if line[:1] != b"{":
+                line = self._cleaned(line, number)
+                if not line:
+                    continue
             try:
-                record = parse_object(line)
+                record = parse_json(line)
             except ValueError as error:
-                self.records.skipped["corrupt records"] += 1
-                self.records.problem(f"{error}; the line was skipped", number, offset)
+                if cut:
+                    records.skipped["cut last line"] += 1
+                else:
+                    records.skipped["corrupt records"] += 1
+                    records.problem(f"{error}; the line was skipped", number, offset)
                 continue
-            self._record(record, number)
+            if isinstance(record, dict):
+                add_record(records, record)
+            else:
+                records.skipped["lines that are no object"] += 1
 
-    def _record(self, record: Any, number: int) -> None:
-        if not isinstance(record, Mapping):
-            self.records.skipped["lines that are no object"] += 1
-            return
-        metrics, config = take_config(record)
-        if config:
-            self.records.params(config)
-        if metrics:
-            self.records.add(flatten(metrics))
+    def _cleaned(self, line: bytes, number: int) -> bytes:
+        """Return a line that doesn't begin with an object without what may stand before one; b"" if nothing is left."""
+        if number == 1:
+            line = line.removeprefix(BOM).lstrip()
+        if line.startswith(b"\0"):  # a hole that a crash left in the file
+            line = line.lstrip(b"\0")
+            self.records.skipped["zero-filled gaps"] += 1
+        if CONFLICT.match(line):
+            self.records.skipped["conflict markers"] += 1
+            if not self.conflict:
+                self.conflict = True
+                self.records.problem(CONFLICT_ERROR, number)
+            self.records.boundary("git conflict marker")
+            return b""
+        return line

@@ -1,8 +1,15 @@
-"""From rows of keys and values to chunks: the part that JSON lines, CSV and text logs share.
+"""From rows of keys and values to chunks: the part that JSON lines, documents, tables and text logs share.
 
-Finds the step axis, the wall time and the numbers of each record. The axis is decided by the first records
-and then kept: a step-like key, else a whole-numbered epoch, else the row. A first record without any axis
-key, followed by one that has it, is a header of settings.
+Finds the step axis, the wall time and the numbers of each record.
+
+The axis is decided by the first records and then kept: a step-like key, else a whole-numbered epoch, else the
+row. A fractional epoch, or one that several records of the same metrics share, makes the row the axis. A first
+record without any axis key, followed by one that has it, is a header of settings. An iteration that starts
+over each epoch (mmcv) is unrolled into one that goes on.
+
+Records with the same keys in the same order share one `Shape`, whose keys are looked at once; their values are
+kept as rows and turned into columns when the batch is taken. So the cost of a record is one look-up and four
+appends, whatever it holds.
 """
 
 from __future__ import annotations
@@ -11,304 +18,332 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 import numpy as np
 
+from trainmon.readers.keys import (
+    EPOCH_KEYS,
+    STEP_KEYS,
+    TIME_KEYS,
+    TOTAL_KEYS,
+    Bin,
+    Shape,
+    same_axis,
+)
+from trainmon.readers.values import find_key, flatten, is_whole, number, numbers, parse_time, settings, wall_time, whole
 from trainmon_rules.points import Batch, Boundary, Chunk, Event, Finish, Params, Problem
 
-STEP_KEYS = (
-    "step", "_step", "global_step", "trainer/global_step", "train/global_step", "iteration", "iter", "it",
-    "current_steps", "current_step", "num_updates", "update_step", "update", "optimizer_step", "steps", "step_num",
-    "total_step", "total_steps_done", "global_samples", "time/total_timesteps", "total timesteps", "total_timesteps",
-    "timesteps", "env_step", "timestep", "training_iteration", "episode",
-)  # fmt: skip
-EPOCH_KEYS = ("epoch", "epochs", "train/epoch", "current_epoch")
-TIME_KEYS = (
-    "_timestamp",
-    "timestamp",
-    "wall_time",
-    "walltime",
-    "wall time",
-    "time",
-    "date",
-    "datetime",
-    "asctime",
-    "ts",
-)
-TOTAL_KEYS = ("max_steps", "total_steps", "max_iters", "num_iterations", "total_iterations")
-INFINITE = 1.797e308  # MLflow and others store infinity as the largest double
 MAX_KEYS = 4096  # a record
+MAX_HELD = 8  # records looked at to decide the axis
+MAX_SHAPES = 256  # remembered between batches
+MAX_PROBLEMS = 1000  # reported one by one; the rest is counted
 
-
-@dataclass(slots=True)
-class _Column:
-    step: list[int] = field(default_factory=list)
-    time: list[float] = field(default_factory=list)
-    value: list[float] = field(default_factory=list)
-    row: list[int] = field(default_factory=list)
+Row = tuple[int, tuple[str, ...], tuple[Any, ...], float]
 
 
 @dataclass(slots=True)
 class Records:
-    """Assembles records into a `Batch`; `take` returns what has come together since the last call."""
+    """Assembles records into a `Batch`; `take` returns what has come together since the last call.
+
+    Parameters
+    ----------
+    axis : str
+        Name of the step axis, "" while unknown.
+    settings_first : bool
+        Whether a first record without an axis key may be settings (no: a table's rows are all alike).
+    total : int
+        Planned number of steps if known from outside; the record that reaches it ends the training.
+    """
 
     axis: str = ""
+    settings_first: bool = True
+    total: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     row: int = 0  # records so far
-    metric_rows: int = 0  # records with at least one number
+    metric_rows: int = 0  # records of this run with at least one number
     last_step: int = 0
-    last_iter: int = -1  # for an iteration that starts over each epoch
-    last_epoch: float = -math.inf
-    epoch_base: int = 0
-    _held: tuple[int, Mapping[str, Any], float] | None = None
-    _columns: dict[str, _Column] = field(default_factory=dict)
+    _last_iter: int = -1  # for an iteration that starts over each epoch
+    _last_epoch: float = -math.inf
+    _bases: dict[float, int] = field(default_factory=dict)  # where each epoch began
+    _base: int = 0
+    _run_row: int = 0  # first record of this run
+    _finished: bool = False
+    _said_total: float = 0.0
+    _problem_count: int = 0
+    _held: list[Row] = field(default_factory=list)
+    _shapes: dict[tuple[str, ...], Shape] = field(default_factory=dict)
     _events: list[Event] = field(default_factory=list)
     _problems: list[Problem] = field(default_factory=list)
 
     # ------------------------------------------------------------------ in
     def add(self, values: Mapping[str, Any], time: float = math.nan) -> None:
         """Take one record: flat keys to numbers, strings, None or lists; `time` if known from outside."""
-        row, self.row = self.row, self.row + 1
-        if len(values) > MAX_KEYS:
-            self.skipped["keys over the limit"] += len(values) - MAX_KEYS
-            values = dict(list(values.items())[:MAX_KEYS])
-        if not self.axis and not self._decide(row, values, time):
-            return
-        self._emit(row, values, time)
+        self.add_row(tuple(values), tuple(values.values()), time)
+
+    def add_row(self, keys: tuple[str, ...], cells: tuple[Any, ...], time: float = math.nan) -> None:
+        """Take one record as its keys and their values, equally long."""
+        row = self.row
+        self.row = row + 1
+        if len(keys) > MAX_KEYS:
+            self.skipped["keys over the limit"] += len(keys) - MAX_KEYS
+            keys, cells = keys[:MAX_KEYS], cells[:MAX_KEYS]
+        if self.axis:
+            self._put(row, keys, cells, time)
+        else:
+            self._held.append((row, keys, cells, time))
+            self._decide()
+
+    def put_value(self, tag: str, step: int, value: float, time: float) -> None:
+        """Take a record of one value whose step is known."""
+        shape = self._shape((tag,))
+        b = shape.bins.get((None, None, "")) or shape.bin(None, None, "")
+        b.row.append(self.row)
+        b.step.append(step)
+        b.time.append(time)
+        b.cells.append((value,))
+        self.row += 1
 
     def params(self, values: Mapping[str, Any]) -> None:
         """Take settings found in the log; they are no record of their own."""
-        self._events.append(Params(self.row, dict(values)))
+        if plain := settings(values):
+            self._events.append(Params(self.row, plain))
+
+    def settle(self, axis: str, step: int) -> bool:
+        """Say from outside which axis the records are on from `step` on; False if they keep the one they have.
+
+        Records that were held back to learn the axis are emitted as rows. Rows give way to steps where that doesn't
+        go back; epochs don't.
+        """
+        if self.axis == "" or (self.axis == "row" and step >= self.last_step):
+            if self._held:
+                self._begin("row")
+            self.axis = axis
+        return self.axis == axis
 
     def boundary(self, why: str) -> None:
-        """Say that what follows is another run."""
+        """Say that what follows is another run; nothing happens if this run has no record yet."""
         self._release()
-        self._events.append(Boundary(self.row, "run", why))
-        self.last_iter, self.last_epoch, self.epoch_base = -1, -math.inf, 0
+        if self.row > self._run_row:
+            self._events.append(Boundary(self.row, "run", why))
+        self._run_row = self.row
+        self.metric_rows, self.last_step, self._finished, self._said_total = 0, 0, False, 0.0
+        self._last_iter, self._last_epoch, self._base, self._bases = -1, -math.inf, 0, {}
 
     def finish_run(self, why: str) -> None:
         """Say that the log reports the planned end of training."""
         self._events.append(Finish(self.row, why))
 
     def problem(self, error: str, line: int | None = None, offset: int | None = None) -> None:
-        """Report a record that can't be read."""
-        self._problems.append(Problem(error, offset, line))
+        """Report a record that can't be read; after a thousand they are only counted."""
+        self._problem_count += 1
+        if self._problem_count <= MAX_PROBLEMS:
+            self._problems.append(Problem(error, offset, line))
+        else:
+            self.skipped["problems not listed"] += 1
 
+    # ------------------------------------------------------------------ out
     def take(self) -> Batch:
         """Return everything assembled since the last call."""
-        chunks = [
-            Chunk(
-                tag,
-                np.array(c.step, np.int64),
-                np.array(c.time, np.float64),
-                np.array(c.value, np.float64),
-                np.array(c.row, np.int64),
-            )
-            for tag, c in self._columns.items()
-        ]
-        batch = Batch(chunks, self._events, self._problems)
-        self._columns, self._events, self._problems = {}, [], []
+        columns: dict[str, list[Chunk]] = {}
+        for shape in self._shapes.values():
+            for b in shape.bins.values():
+                if b.row:
+                    self._columns(b, columns, shape.mode_at)
+        chunks = [parts[0] if len(parts) == 1 else _merge(tag, parts) for tag, parts in columns.items()]
+        # Events wait for records that are held back before them, so that nothing is told out of order.
+        events, self._events = (self._events, []) if not self._held else ([], self._events)
+        batch = Batch(chunks, events, self._problems)
+        self._problems = []
+        if len(self._shapes) > MAX_SHAPES:
+            self._shapes = {}
         return batch
 
     def finish(self) -> Batch:
-        """Return what is left, with a first record that was held back to learn the axis."""
+        """Return what is left, with the first records that were held back to learn the axis."""
         self._release()
         return self.take()
 
+    def _columns(self, b: Bin, out: dict[str, list[Chunk]], modes: tuple[int, ...]) -> None:
+        step, time, row = np.array(b.step, np.int64), np.array(b.time, np.float64), np.array(b.row, np.int64)
+        columns = list(zip(*b.cells, strict=True))
+        b.row, b.step, b.time, b.cells = [], [], [], []
+        for at, tag in b.tags:
+            # "train" and "val" are understood, not passed over
+            value, kept = numbers(columns[at], Counter() if at in modes else self.skipped)
+            if len(value):
+                chunk = Chunk(tag, step, time, value, row)
+                if kept is not None:
+                    chunk = Chunk(tag, step[kept], time[kept], value, row[kept])
+                out.setdefault(tag, []).append(chunk)
+
     # ------------------------------------------------------------------ the axis
-    def _decide(self, row: int, values: Mapping[str, Any], time: float) -> bool:
-        """Decide the axis from the first two records; False while the record is held back."""
-        step_key = find_key(values, STEP_KEYS)
-        if step_key is not None:
-            self.axis = step_key
-            if self._held is not None:
+    def _decide(self) -> None:
+        """Decide the axis if the records held back allow it; see the module's text."""
+        _, keys, cells, _ = self._held[-1]
+        shape = self._shape(keys)
+        step_key = next((keys[i] for i in shape.step_at if is_whole(cells[i])), None)
+        epoch = self._epoch(shape, cells)
+        earlier = self._held[:-1]
+        plain_first = bool(earlier) and self._epoch_of(earlier[0]) is None
+        if step_key is not None or epoch is not None:
+            if plain_first and len(earlier) == 1 and self.settings_first:
                 self._emit_header()
-            return True
-        if self._held is None:
-            self._held = (row, values, time)
-            return False
-        first = self._held[1]
-        a, b = _epoch(first), _epoch(values)
-        if a is None and b is not None:
-            self.axis = "epoch" if b == int(b) else "row"
-            self._emit_header()
-            return True
-        whole = a is not None and b is not None and a == int(a) and b == int(b)
-        repeated = a == b and not set(first).isdisjoint(k for k in values if find_key({k: 0}, EPOCH_KEYS) is None)
-        self.axis = "epoch" if whole and not repeated else "row"
-        self._emit_held()
-        return True
+            if step_key is not None:
+                self._begin(step_key)
+            elif plain_first and not self.settings_first:
+                self._begin("row")
+            elif epoch is not None:
+                self._decide_epoch(epoch)
+        elif plain_first:
+            self._begin("row")
+        if not self.axis and len(self._held) >= MAX_HELD:
+            self._begin("epoch")
+
+    def _decide_epoch(self, epoch: float) -> None:
+        if epoch != math.floor(epoch):
+            self._begin("row")
+            return
+        names = self._metric_names(self._held[-1])
+        for held in self._held[:-1]:
+            before = self._epoch_of(held)
+            if before is not None and before != epoch:
+                self._begin("epoch")
+                return
+            # The learning rate may stand in the training and in the validation record of one epoch.
+            other = self._metric_names(held)
+            if before == epoch and 2 * len(names & other) > min(len(names), len(other)):
+                self._begin("row")
+                return
+
+    def _begin(self, axis: str) -> None:
+        self.axis = axis
+        held, self._held = self._held, []
+        for row, keys, cells, time in held:
+            self._put(row, keys, cells, time)
 
     def _release(self) -> None:
-        if self._held is not None:
-            epoch = _epoch(self._held[1])
-            self.axis = self.axis or ("epoch" if epoch is not None and epoch == int(epoch) else "row")
-            self._emit_held()
-
-    def _emit_held(self) -> None:
-        if self._held is not None:
-            held, self._held = self._held, None
-            self._emit(*held)
+        if self._held:
+            epochs = [self._epoch_of(h) for h in self._held]
+            self._begin("row" if any(e is None or e != math.floor(e) for e in epochs[:1]) else "epoch")
 
     def _emit_header(self) -> None:
-        if self._held is not None:
-            row, values, _ = self._held
-            self._held = None
-            self._events.append(Params(row, {k: v for k, v in values.items() if isinstance(v, str | int | float)}))
+        row, keys, cells, _ = self._held.pop(0)
+        if plain := settings(dict(zip(keys, cells, strict=True))):
+            self._events.append(Params(row, plain))
 
-    def _step_of(self, values: Mapping[str, Any]) -> tuple[int, str | None]:
-        """Return the record's step and the key that gave it."""
-        if self.axis == "row":
-            return self.metric_rows, None
-        if self.axis == "epoch":
-            key = find_key(values, EPOCH_KEYS)
-            epoch = None if key is None else number(values[key])
-            return (int(epoch), key) if epoch is not None and math.isfinite(epoch) else (self.last_step, key)
-        key = self.axis if self.axis in values else find_key(values, STEP_KEYS)
-        it = None if key is None else number(values[key])
-        if it is None or not math.isfinite(it) or abs(it) >= 2**62:
-            return self.last_step, key
-        epoch = _epoch(values)
-        if epoch is not None and "iter" in self.axis.lower():
-            return self._iter_in_epoch(int(it), epoch, values), key
-        return int(it), key
+    def _metric_names(self, held: Row) -> set[str]:
+        _, keys, cells, _ = held
+        shape = self._shape(keys)
+        prefix = shape.prefix(cells)
+        return {prefix + keys[i] for i in shape.metric_at if number(cells[i]) is not None}
 
-    def _iter_in_epoch(self, it: int, epoch: float, values: Mapping[str, Any]) -> int:
-        """Unroll an iteration that starts over each epoch (mmcv); a validation record stands at the last one."""
-        if values.get("mode") == "val":
-            return self.epoch_base + max(self.last_iter, 0)
-        if epoch > self.last_epoch > -math.inf and it <= self.last_iter:
-            self.epoch_base += self.last_iter
-        elif epoch < self.last_epoch:
-            self.epoch_base = 0
-        self.last_iter, self.last_epoch = it, epoch
-        return self.epoch_base + it
+    def _epoch_of(self, held: Row) -> float | None:
+        return self._epoch(self._shape(held[1]), held[2])
 
-    # ------------------------------------------------------------------ out
-    def _emit(self, row: int, values: Mapping[str, Any], time: float) -> None:
-        step, step_key = self._step_of(values)
+    def _epoch(self, shape: Shape, cells: tuple[Any, ...]) -> float | None:
+        epoch = None if shape.epoch_at is None else number(cells[shape.epoch_at])
+        return epoch if epoch is not None and math.isfinite(epoch) else None
+
+    def _shape(self, keys: tuple[str, ...]) -> Shape:
+        shape = self._shapes.get(keys)
+        if shape is None:
+            shape = self._shapes[keys] = Shape.of(keys)
+        return shape
+
+    # ------------------------------------------------------------------ one record
+    def _put(self, row: int, keys: tuple[str, ...], cells: tuple[Any, ...], time: float) -> None:
+        shape = self._shapes.get(keys)
+        if shape is None:
+            shape = self._shape(keys)
+        prefix = shape.prefix(cells) if shape.mode_at else ""
+        step, step_at = self._step(shape, cells, prefix)
+        if step < self.last_step:
+            self._finished = False
         self.last_step = step
-        time_key, time = _time_of(values, time)
-        prefix = "val/" if values.get("mode") == "val" else ""
-        found = False
-        for key, raw in values.items():
-            if key in (step_key, time_key):
-                continue
-            value = number(raw)
-            if value is None:
-                self.skipped[_kind(raw)] += 1
-                continue
-            column = self._columns.get(prefix + key)
-            if column is None:
-                column = self._columns[prefix + key] = _Column()
-            column.step.append(step)
-            column.time.append(time)
-            column.value.append(value)
-            column.row.append(row)
-            found = found or find_key({key: 0}, EPOCH_KEYS) is None
-        self.metric_rows += found
-        self._look_for_the_end(row, step, values)
+        time_at = None
+        for at in shape.time_at:
+            found = wall_time(cells[at])
+            if found is not None:
+                time_at, time = at, found
+                break
+        b = shape.bins.get((step_at, time_at, prefix)) or shape.bin(step_at, time_at, prefix)
+        b.row.append(row)
+        b.step.append(step)
+        b.time.append(time)
+        b.cells.append(cells)
+        if shape.final or shape.total_at is not None or self.total:
+            self._look_for_the_end(row, step, shape, cells)
 
-    def _look_for_the_end(self, row: int, step: int, values: Mapping[str, Any]) -> None:
-        if "train_runtime" in values or "train/train_runtime" in values:
+    def _step(self, shape: Shape, cells: tuple[Any, ...], prefix: str) -> tuple[int, int | None]:
+        """Return the record's step and the position of the key that gave it."""
+        if self.axis == "row":
+            step = self.metric_rows
+            self.metric_rows += any(number(cells[at]) is not None for at in shape.metric_at)
+            return step, None
+        if self.axis == "epoch":
+            at = shape.epoch_at
+            epochs = None if at is None else whole(cells[at])
+            return (self.last_step, at) if epochs is None else (epochs, at)
+        if self.axis not in shape.axis_at:
+            shape.axis_at[self.axis] = same_axis(shape, self.axis)
+        at = shape.axis_at[self.axis]
+        count = None if at is None else whole(cells[at])
+        if count is None:
+            return self.last_step, at
+        if shape.epoch_at is not None and "iter" in self.axis.lower():
+            epoch = self._epoch(shape, cells)
+            if epoch is not None:
+                return self._iter_in_epoch(count, epoch, prefix), at
+        return count, at
+
+    def _iter_in_epoch(self, it: int, epoch: float, prefix: str) -> int:
+        """Unroll an iteration that starts over each epoch; a validation record stands at the last one."""
+        if prefix:
+            return self._base + max(self._last_iter, 0)
+        if epoch > self._last_epoch > -math.inf and it <= self._last_iter:
+            self._base += self._last_iter
+        elif epoch < self._last_epoch:  # resumed at an earlier epoch, or another run that begins anew
+            self._base = self._bases.get(epoch, 0)
+            self._bases = {e: b for e, b in self._bases.items() if e <= epoch}
+        self._bases.setdefault(epoch, self._base)
+        if len(self._bases) > MAX_KEYS:
+            del self._bases[next(iter(self._bases))]
+        self._last_iter, self._last_epoch = it, epoch
+        return self._base + it
+
+    def _look_for_the_end(self, row: int, step: int, shape: Shape, cells: tuple[Any, ...]) -> None:
+        if shape.final:
             self._events.append(Finish(row, "the trainer wrote its final summary"))
+            self._finished = True
             return
-        key = find_key(values, TOTAL_KEYS)
-        total = None if key is None else number(values[key])
-        if total is not None and 0 < total <= step:
+        total = float(self.total)
+        if shape.total_at is not None:
+            total = number(cells[shape.total_at]) or 0.0
+            if not math.isfinite(total):
+                return
+            if total > 0 and total != self._said_total:
+                self._said_total = total
+                self._events.append(Params(row, {shape.keys[shape.total_at]: int(total)}))
+        if 0 < total <= step and not self._finished and self.axis not in ("row", "epoch"):
             self._events.append(Finish(row, f"step {step} of {int(total)}"))
+            self._finished = True
 
 
-def find_key(values: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
-    """Return the first of `names` among the keys, however it is capitalised."""
-    for name in names:
-        if name in values:
-            return name
-    if any(k[:1].isupper() for k in values):
-        lower = {k.lower(): k for k in reversed(list(values))}
-        for name in names:
-            if name in lower:
-                return lower[name]
-    return None
+def _merge(tag: str, parts: list[Chunk]) -> Chunk:
+    """Join the points that one tag has in records of several shapes, in the order of the records."""
+    row = np.concatenate([p.row for p in parts])
+    order = np.argsort(row, kind="stable")
+    return Chunk(
+        tag,
+        np.concatenate([p.step for p in parts])[order],
+        np.concatenate([p.time for p in parts])[order],
+        np.concatenate([p.value for p in parts])[order],
+        row[order],
+    )
 
 
-def number(raw: Any) -> float | None:
-    """Return a number, a number in a string, or None if it is neither; ±1.797e308 stands for infinity."""
-    if isinstance(raw, bool) or raw is None:
-        return None
-    if isinstance(raw, str):
-        text = raw.strip()
-        if not text or not (text[0] in "+-.0123456789" or text[:1] in "nNiI"):
-            return None
-        try:
-            raw = float(text)
-        except ValueError:
-            return None
-        if "_" in text:
-            return None
-    if isinstance(raw, int | float):
-        try:
-            value = float(raw)
-        except OverflowError:
-            return math.inf if raw > 0 else -math.inf
-        return math.copysign(math.inf, value) if abs(value) >= INFINITE else value
-    return None
-
-
-def flatten(record: Mapping[str, Any], prefix: str = "", depth: int = 8) -> dict[str, Any]:
-    """Return nested objects as one level, keys joined with "/"; deeper than `depth` is dropped."""
-    out: dict[str, Any] = {}
-    for key, value in record.items():
-        if isinstance(value, Mapping):
-            if depth > 0:
-                out.update(flatten(value, f"{prefix}{key}/", depth - 1))
-        else:
-            out[f"{prefix}{key}"] = value
-    return out
-
-
-def _kind(raw: Any) -> str:
-    if raw is None:
-        return "nulls"
-    if isinstance(raw, bool):
-        return "booleans"
-    return "lists" if isinstance(raw, list | tuple) else "text values"
-
-
-def _epoch(values: Mapping[str, Any]) -> float | None:
-    key = find_key(values, EPOCH_KEYS)
-    epoch = None if key is None else number(values[key])
-    return epoch if epoch is not None and math.isfinite(epoch) else None
-
-
-def _time_of(values: Mapping[str, Any], known: float) -> tuple[str | None, float]:
-    """Return the record's wall time in seconds since the epoch, and the key that gave it."""
-    for name in TIME_KEYS:
-        key = find_key(values, (name,))
-        if key is None:
-            continue
-        raw = values[key]
-        value = number(raw)
-        if value is not None:
-            if 1e8 < value < 1e11:
-                return key, value
-            if 1e11 <= value < 1e14:
-                return key, value / 1000.0
-        elif isinstance(raw, str) and (stamp := parse_time(raw)) is not None:
-            return key, stamp
-    return None, known
-
-
-def parse_time(text: str) -> float | None:
-    """Return an ISO-like time stamp as seconds since the epoch (UTC where no zone is given), else None."""
-    try:
-        when = datetime.fromisoformat(text.strip().replace(",", "."))
-    except ValueError:
-        return None
-    if when.tzinfo is None:
-        from datetime import UTC  # noqa: PLC0415
-
-        when = when.replace(tzinfo=UTC)
-    return when.timestamp()
+__all__ = [
+    "EPOCH_KEYS", "MAX_KEYS", "STEP_KEYS", "TIME_KEYS", "TOTAL_KEYS", "Records", "find_key", "flatten", "number",
+    "parse_time",
+]  # fmt: skip

@@ -31,8 +31,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
+from trainmon_rules.detectors.schedule import JUMP, restarted
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import FloatArray
+from trainmon_rules.robust import mad_sigma, median, quantile
 from trainmon_rules.series import Block, Series, block_end
 
 
@@ -60,13 +62,14 @@ class Divergence(Detector):
         self.medians: deque[tuple[int, int, float]] = deque(maxlen=64)  # (index, step, long median) not yet old
         self.recent: deque[float] = deque(maxlen=16)  # medians of consecutive windows of m: their jumps are the noise
         self.looks = 0
+        self.error = math.inf
         self.open: Finding | None = None
         self.peak = -math.inf
 
     def update(self, block: Block) -> Iterator[Finding]:
         """Look at the end of each block: every report at first, every 64 later."""
         end = block.start + len(block)
-        if end < 3 or end != block_end(end - 1):
+        if end < 2 or end != block_end(end - 1):
             return
         at = len(block) - 1
         found = self._short(block, at, end) if end < 12 else self._look(block, at, end)
@@ -112,20 +115,31 @@ class Divergence(Detector):
         if good[-m:].sum() < max(3, m // 2):
             return None
         self._remember(y, ring.step, m, end)
-        now = float(np.nanmedian(y[-m:]))
+        now = median(y[-m:][good[-m:]])
         if not math.isfinite(self.best):
             return None
-        past = y[:-m][good[:-m]][-100:]
-        error = self._error(past, m)
+        if self.looks == 0:  # while a rise is being watched, the noise is that from before it
+            self.error = self._error(y[: -2 * m][good[: -2 * m]][-100:], m)
+        error = self.error
         progress = max(0.0, self.start - self.best) if math.isfinite(self.start) else 0.0
         least = max(self.params.errors * error, self.params.progress * progress, self.params.level * abs(self.best))
         rise = now - self.best
         if self.open is not None:
             return self._follow(block, at, now, rise, least, progress)
+        if self._annealed(block, at):
+            least = max(least, self.params.critical * progress)
         self.looks = self.looks + 1 if rise > least else 0
         if self.looks < (5 if end < 256 else 3 if end < 1024 else 2):
             return None
         return self._open(block, at, end, now, self.best, progress)
+
+    def _annealed(self, block: Block, at: int) -> bool:
+        """Whether the best level belongs to a much lower rate than now: the end of a cycle before a warm restart."""
+        rate = self.peer("learning_rate", block, at, 512)
+        now, then = rate.finite[-1:], rate.finite_where(rate.step <= self.best_step)[-1:]
+        if not len(then):
+            return restarted(rate)
+        return bool(now[0] > JUMP * then[0]) and restarted(rate)
 
     def _remember(self, y: FloatArray, step: Any, m: int, end: int) -> None:
         """Keep the long median of now, and let those that are m reports old into the best."""
@@ -134,8 +148,9 @@ class Divergence(Detector):
             first = first[np.isfinite(first)]
             self.start = float(np.median(first)) if len(first) else math.nan
         tail = y[-3 * m :]
-        if np.isfinite(tail).sum() >= 2 * m and self.open is None:
-            self.medians.append((end, int(step[-1]), float(np.nanmedian(tail))))
+        tail = tail[np.isfinite(tail)]
+        if len(tail) >= 2 * m and self.open is None:
+            self.medians.append((end, int(step[-1]), median(tail)))
         while self.medians and self.medians[0][0] <= end - m:
             _, when, level = self.medians.popleft()
             if level < self.best:
@@ -148,14 +163,14 @@ class Divergence(Detector):
         """
         if len(past) < m:
             return math.inf if len(past) < 5 else 2.0 * float(np.std(past))
-        centre = float(np.median(past))
+        centre = median(past)
         spread = max(
-            1.4826 * float(np.median(np.abs(past - centre))),
-            (float(np.quantile(past, 0.9)) - centre) / 1.28,
+            mad_sigma(past),
+            (quantile(past, 0.9) - centre) / 1.2816,
         )
         blocks = len(past) // m
         medians = np.median(past[len(past) - blocks * m :].reshape(blocks, m), axis=1)
-        jumps = 1.05 * float(np.median(np.abs(np.diff(medians)))) if blocks > 2 else 0.0
+        jumps = 1.05 * median(np.abs(np.diff(medians))) if blocks > 2 else 0.0
         return max(1.25 * spread / math.sqrt(m), jumps)
 
     # ------------------------------------------------------------------ its life

@@ -21,6 +21,7 @@ from trainmon_rules.series import Baseline, Block, Series
 
 HITS, AMONG = 2, 3  # two of the last three reports
 CALM = 5  # reports in a row that end an excursion
+LASTING = 150  # reports after which it is the new level and no excursion any more
 WEAK = 0.5  # of the threshold: the second hit while the baseline is short
 
 
@@ -96,11 +97,22 @@ class Excursion(Detector):
         index = block.start + i
         self.hits.append(Hit(index, int(block.step[i]), float(block.time[i]), float(block.value[i]), excess))
         near = [h for h in self.hits if h.index > index - AMONG]
+        near = [self._dated_back(near[0], b), *near[1:]] if len(near) > 1 else near
         found = self.opens(block, i, b, near)
         if found is not None:
             peak = max(near, key=lambda h: h.excess)
             self.episode = Episode(b, near[0], peak, found, index - near[0].index + 1, 0, int(block.step[i]))
             yield found
+
+    def _dated_back(self, first: Hit, b: Baseline) -> Hit:
+        """The excursion began with the first of the consecutive reports above half the threshold."""
+        ring = self.series.before(first.index, 16)
+        y = self.series.judged_of(ring.value)
+        calm = np.flatnonzero(~(y - b.level > WEAK * b.threshold))
+        i = int(calm[-1]) + 1 if len(calm) else 0
+        if i == len(y):
+            return first
+        return Hit(ring.start + i, int(ring.step[i]), float(ring.time[i]), first.value, first.excess)
 
     def _follow(self, block: Block, i: int, y: float) -> Iterator[Finding]:
         e = self.episode
@@ -119,14 +131,18 @@ class Excursion(Detector):
             if changed is not None:
                 e.finding = changed
                 yield changed
+            if e.reports >= LASTING:
+                yield self._close(e, step, f"not back after {LASTING} reports; taken as the new level")
             return
         e.calm += 1
         if e.calm >= CALM:
             e.reports -= CALM
-            self.episode = None
-            self.hits.clear()
-            final = e.finding.changed(last_step=e.last_step, **self.describe(e))
-            yield resolved(final, step, self.back(e))
+            yield self._close(e, step, self.back(e))
+
+    def _close(self, e: Episode, step: int, how: str) -> Finding:
+        self.episode = None
+        self.hits.clear()
+        return resolved(e.finding.changed(last_step=e.last_step, **self.describe(e)), step, how)
 
     def describe(self, e: Episode) -> dict[str, Any]:
         """Return summary and evidence as of now."""

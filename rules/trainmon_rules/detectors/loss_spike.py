@@ -10,8 +10,8 @@ divergence.
 Example: BLOOM-176B at iteration 31216: 2.20 → 5.10 within four steps, back to 2.22 thirty steps later.
 
 When it is wrong: one report above is no spike (the same batch does that in every healthy run); it is counted
-only where reports are sparse, from twice the threshold on, and then as info. A loss that stays up is
-`divergence`.
+only where reports are sparse, from twice the threshold on, and then as info. Up to 192 reports after a warm restart
+of the learning rate a rise is expected. A loss that stays up is `divergence`.
 
 Fixes: lower the peak learning rate, clip the gradient norm, lengthen the warm-up; skip the batches around the
 onset and resume from a checkpoint before it.
@@ -27,8 +27,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trainmon_rules.detectors.excursion import HITS, Episode, Excursion, Hit
+from trainmon_rules.detectors.schedule import restarted
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.series import Baseline, Block
+
+RESTART_REACH = 192  # reports after a warm restart in which a rise is explained by it; the baseline follows after 128
 
 
 class LossSpike(Excursion):
@@ -46,7 +49,9 @@ class LossSpike(Excursion):
     params: Params
 
     def opens(self, block: Block, at: int, baseline: Baseline, hits: list[Hit]) -> Finding | None:
-        """Open at the second hit; a single large one counts where reports are sparse."""
+        """Open at the second hit; a single large one counts where reports are sparse; a warm restart explains both."""
+        if restarted(self.peer("learning_rate", block, at, RESTART_REACH)):
+            return None
         strong = any(h.excess > baseline.threshold for h in hits)
         if len(hits) >= HITS and strong:
             severity = self.rule.severity

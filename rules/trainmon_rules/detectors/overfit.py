@@ -50,6 +50,35 @@ class Group:
     error: float  # standard error of `train`
 
 
+@dataclass(slots=True)
+class Part:
+    """A group that is being filled: sums, so that it stays small however many evaluations it will hold."""
+
+    count: int = 0
+    value: float = 0.0
+    step: int = 0
+    time: float = math.nan
+    beside: int = 0
+    train: float = 0.0
+    error: float = 0.0
+
+    def add(self, g: Group) -> None:
+        """Take one evaluation (or group of as many as the others)."""
+        self.count += 1
+        self.value += g.value
+        self.step, self.time = g.step, g.time
+        if math.isfinite(g.train) and math.isfinite(g.error):
+            self.beside += 1
+            self.train += g.train
+            self.error += g.error
+
+    def mean(self) -> Group:
+        """Return the group; its training loss is that of the evaluations that had one."""
+        n = self.beside
+        train, error = (self.train / n, self.error / n / math.sqrt(n)) if n else (math.nan, math.nan)
+        return Group(self.value / self.count, self.step, self.time, train, error)
+
+
 class Overfit(Detector):
     """Compares the last three evaluations, or groups of them, with the best."""
 
@@ -78,7 +107,7 @@ class Overfit(Detector):
         super().__init__(rule, series, peer, facts)
         self.groups: list[Group] = []
         self.width = 1
-        self.held: list[Group] = []
+        self.part = Part()
         self.row = -1  # index in the training loss up to which it was read
         self.open: Finding | None = None
         self.said = 0.0
@@ -93,14 +122,14 @@ class Overfit(Detector):
     def _take(self, block: Block, i: int, value: float) -> bool:
         """Remember an evaluation; whether a group is complete with it."""
         train, error = self._train_level(block, i)
-        self.held.append(Group(value, int(block.step[i]), float(block.time[i]), train, error))
-        if len(self.held) < self.width:
+        self.part.add(Group(value, int(block.step[i]), float(block.time[i]), train, error))
+        if self.part.count < self.width:
             return False
-        self.groups.append(_merged(self.held))
-        self.held = []
+        self.groups.append(self.part.mean())
+        self.part = Part()
         if len(self.groups) == GROUPS:
             pairs = zip(self.groups[0::2], self.groups[1::2], strict=True)
-            self.groups = [_merged([a, b]) for a, b in pairs]
+            self.groups = [_merged(a, b) for a, b in pairs]
             self.width *= 2
         return True
 
@@ -208,20 +237,11 @@ class Overfit(Detector):
         }
 
 
-def _merged(groups: list[Group]) -> Group:
-    n = len(groups)
-    if n == 1:
-        return groups[0]
-    last = groups[-1]
-    train = [g.train for g in groups if math.isfinite(g.train)]
-    error = [g.error for g in groups if math.isfinite(g.error)]
-    return Group(
-        sum(g.value for g in groups) / n,
-        last.step,
-        last.time,
-        sum(train) / len(train) if train else math.nan,
-        sum(error) / len(error) / math.sqrt(len(error)) if error else math.nan,
-    )
+def _merged(a: Group, b: Group) -> Group:
+    both = Part()
+    both.add(a)
+    both.add(b)
+    return both.mean()
 
 
 def _best(past: FloatArray) -> tuple[int, float]:

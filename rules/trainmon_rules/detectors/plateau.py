@@ -240,5 +240,6 @@ def _slow_error(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
     A cyclic rate or correlated noise moves the level for many cells at a time, which neighbours don't show.
     """
     groups = [[float(np.median(g)) for g in np.array_split(half, 4)] for half in (a, b)]
-    spread = math.sqrt(sum(float(np.var(g, ddof=1)) for g in groups) / 2)
-    return spread * math.sqrt(2.0 / 4)
+    with np.errstate(over="ignore", invalid="ignore"):  # a level of 1e300 makes it infinite: nothing is said
+        spread = math.sqrt(sum(float(np.var(g, ddof=1)) for g in groups) / 2)
+    return spread * math.sqrt(2.0 / 4) if math.isfinite(spread) else math.inf

@@ -1,0 +1,96 @@
+"""grad-spike and grad-explosion: relative to the run's own past, never absolute."""
+
+import numpy as np
+import pytest
+
+from tests.engine import findings, incidents
+
+
+def norms(n=600, seed=0, level=0.5):
+    return level * np.exp(np.random.default_rng(seed).normal(0, 0.25, n))
+
+
+def loss(n=600, seed=1):
+    return 2.2 + 3 * np.exp(-np.arange(n) / 90) + np.random.default_rng(seed).normal(0, 0.03, n)
+
+
+def bumped(at, reports, factor, **kwargs):
+    g = norms(**kwargs)
+    g[at : at + reports] *= factor
+    return g
+
+
+def test_a_spike_is_an_info_at_its_second_report():
+    assert findings("grad-spike", {"loss": loss(), "grad_norm": bumped(300, 4, 20)}) == [("info", 300, 301, "resolved")]
+
+
+@pytest.mark.parametrize("level", [1e-3, 0.5, 5e4])
+def test_the_scale_of_the_norm_does_not_matter(level):
+    g = bumped(300, 4, 20, level=level)
+    assert findings("grad-spike", {"loss": loss(), "grad_norm": g}) == [("info", 300, 301, "resolved")]
+
+
+def test_it_becomes_a_warning_when_it_lasts_and_the_loss_is_no_better():
+    x, g = 2.2 + np.random.default_rng(6).normal(0, 0.03, 600), bumped(300, 200, 20)
+    assert findings("grad-spike", {"loss": x, "grad_norm": g})[0][:3] == ("warning", 300, 301)
+
+
+def test_it_stays_info_when_a_plateau_breaks_and_learning_starts():
+    x, g = np.full(600, 4.0) + np.random.default_rng(2).normal(0, 0.03, 600), bumped(300, 200, 15)
+    x[320:] -= np.minimum(2.0, np.arange(280) / 60)
+    assert findings("grad-spike", {"loss": x, "grad_norm": g})[0][0] == "info"
+
+
+def test_silent_in_the_first_reports_and_while_warming_up():
+    early = {"loss": loss(), "grad_norm": bumped(30, 5, 20)}
+    warming = {"loss": loss(), "grad_norm": bumped(150, 5, 20), "lr": np.minimum(1.0, np.arange(600) / 200)}
+    assert findings("grad-spike", early) == []
+    assert findings("grad-spike", warming) == []
+
+
+def test_a_hundredfold_is_an_explosion_even_then():
+    got = findings("grad-explosion", {"loss": loss(), "grad_norm": bumped(30, 5, 900)})
+    assert got == [("warning", 30, 31, "resolved")]
+
+
+def test_an_explosion_is_critical_once_the_loss_is_worse():
+    x, g = loss(), bumped(300, 60, 900)
+    x[302:] += 2
+    assert findings("grad-explosion", {"loss": x, "grad_norm": g})[0][:3] == ("critical", 300, 301)
+
+
+def test_a_start_that_spans_orders_of_magnitude_is_critical_when_nothing_is_learnt():
+    g = np.array([3.4e10, 62, 90, 3e4, 120, 80, 500, 70, 65, 2e3, 90, 75], float)
+    stuck = 12 + np.random.default_rng(3).normal(0, 0.2, 12)
+    assert findings("grad-explosion", {"loss": stuck, "grad_norm": g})[0][0] == "critical"
+    learning = np.linspace(12, 6, 12)
+    assert findings("grad-explosion", {"loss": learning, "grad_norm": g}) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("tail", ["lognormal", "student", "single bursts"])
+def test_quiet_on(tail, seed):
+    rng = np.random.default_rng(seed)
+    g = norms(3000, seed)
+    if tail == "student":
+        g = 0.5 * np.exp(0.3 * rng.standard_t(4, 3000))
+    if tail == "single bursts":
+        g[100::333] *= 40
+    tags = {"loss": loss(3000, seed), "grad_norm": g}
+    noisy = [f for f in findings("grad-spike", tags) + findings("grad-explosion", tags) if f[0] != "info"]
+    assert noisy == []
+
+
+def test_norms_printed_as_zero_are_not_judged():
+    assert findings("grad-spike", {"loss": loss(), "grad_norm": np.zeros(600)}) == []
+
+
+def test_the_gradient_leads_and_the_incident_is_one():
+    x, g = loss(), norms()
+    g[400:440] *= np.minimum(4.0 ** np.arange(1, 41), 2000)
+    x[404:430] += 2.5
+    [incident] = incidents({"loss": x, "grad_norm": g})
+    assert incident.symptoms >= {"grad-spike", "loss-spike"}
+    assert incident.onset.onset_step == 400
+    assert incident.precursors[0].rule == "grad-spike"
+    assert incident.lead.onset_step - incident.precursors[0].onset_step <= 4

@@ -1,0 +1,64 @@
+"""nonfinite: grading, the Hugging Face artefact, and what an fp16 scaler does by design."""
+
+import numpy as np
+import pytest
+
+from tests.engine import findings, session
+
+RULE = "nonfinite"
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize("bad", [NAN, INF, -INF])
+def test_the_first_one_is_a_warning_at_once(bad):
+    assert findings(RULE, {"loss": [2.0, 1.9, bad, 1.8]}) == [("warning", 2, 2, "resolved")]
+
+
+def test_the_third_in_a_row_is_critical():
+    assert findings(RULE, {"loss": [2.0, NAN, NAN, 1.8]})[0][0] == "warning"
+    assert findings(RULE, {"loss": [2.0, NAN, NAN, NAN]})[0][0] == "critical"
+
+
+def test_a_gradient_that_is_not_finite_either_makes_it_critical_at_once():
+    assert findings(RULE, {"loss": [2.0, NAN], "grad_norm": [1.0, INF]})[0][0] == "critical"
+
+
+@pytest.mark.parametrize("masked", [0.0, 1.234])
+def test_a_trainer_that_hides_nan_is_seen_through(masked):
+    rows = {"loss": [2.0, 1.9, *[masked] * 6], "grad_norm": [1.0, 1.1, *[NAN] * 6]}
+    [(severity, onset, _, state)] = findings(RULE, rows)
+    assert (severity, onset, state) == ("critical", 2, "ended")
+
+
+def test_the_summary_of_the_artefact_says_so():
+    s = session({"loss": [0.0] * 4, "grad_norm": [NAN] * 4})
+    assert any("hides the NaN" in f.summary for f in s.runs[0].findings.values())
+
+
+def test_lone_gradient_overflows_are_silent():
+    g = np.ones(100)
+    g[::9] = INF
+    assert findings(RULE, {"loss": 2 - np.arange(100) / 100, "grad_norm": g}) == []
+
+
+def test_fp16_overflows_at_the_start_are_silent_beside_a_loss_scale():
+    n = 100
+    rows = {
+        "loss": 2 - np.arange(n) / n,
+        "grad_norm": np.r_[[NAN] * 12, np.ones(n - 12)],
+        "loss_scale": np.full(n, 2.0**16),
+    }
+    assert findings(RULE, rows) == []
+
+
+def test_three_in_a_row_without_a_scaler_are_said():
+    rows = {"loss": 2 - np.arange(20) / 20, "grad_norm": [*[1.0] * 10, NAN, NAN, NAN, *[1.0] * 7]}
+    assert findings(RULE, rows) == [("warning", 10, 12, "resolved")]
+
+
+def test_nan_in_a_side_metric_is_not_looked_at():
+    assert session({"loss": [2.0] * 9, "explained_variance": [NAN] * 9}).runs[0].findings == {}
+
+
+def test_absent_is_not_nan():
+    assert findings(RULE, {"loss": [2.0, None, None, 1.9]}) == []
