@@ -124,7 +124,7 @@ def steps(found: Sequence[Finding]) -> list[tuple[int, int, int | None]]:
     return [(f.onset_step, f.detected_step, f.resolved_step) for f in found]
 
 
-# ------------------------------------------------------------------ ailing, one fault each, at row 300 or from the start
+# ------------------------------------------------------------- ailing: one fault each, at row 300 or from the start
 def base(n: int = 700, seed: int = 0) -> dict[str, list[float | None]]:
     """A healthy run with an evaluation every tenth row and a settled loss scale."""
     rng = np.random.default_rng(seed)

@@ -17,6 +17,7 @@ from trainmon_rules.series import Block, View, block_end
 
 CELLS = 64
 FAR_BELOW = 20.0  # times the threshold: no improvement, but a number like -1e300
+ABSURD_RATE = 1e3  # no learning rate
 LOOK_EVERY = 1.05  # the run must have grown by this factor before the curve is looked at again
 
 
@@ -150,7 +151,7 @@ class Rate:
 
     def look(self, view: View, index: int) -> None:
         """Take the rates as of the point `index` of the judged series."""
-        values = view.finite
+        values = view.finite_where((view.value >= 0) & (view.value < ABSURD_RATE))
         if not len(values):
             return
         top = float(values.max())

@@ -34,8 +34,10 @@ from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import FloatArray
 from trainmon_rules.series import Block, Series
+from trainmon_rules.trend import FAR_BELOW
 
 GROUPS = 64  # evaluations or groups of evaluations that are kept
+FAR_ABOVE = 1000.0  # times the baseline's threshold
 FEW = 12  # groups below which noise and best are uncertain
 
 
@@ -115,7 +117,12 @@ class Overfit(Detector):
     def update(self, block: Block) -> Iterator[Finding]:
         """Judge at each evaluation, or at the last of each group."""
         for i, value in enumerate(block.judged.tolist()):
-            if math.isfinite(value) and self._take(block, i, value) and len(self.groups) > self.params.last:
+            if (
+                math.isfinite(value)
+                and not _absurd(block, value)
+                and self._take(block, i, value)
+                and len(self.groups) > self.params.last
+            ):
                 yield from self._judge(block, i)
 
     # ------------------------------------------------------------------ what is remembered
@@ -237,6 +244,12 @@ class Overfit(Detector):
         }
 
 
+def _absurd(block: Block, value: float) -> bool:
+    """Whether it is no evaluation but a number like ±1e300, which would be the best, or the noise, for ever."""
+    b = block.baseline
+    return b is not None and not -FAR_BELOW * b.threshold < value - b.level < FAR_ABOVE * b.threshold
+
+
 def _merged(a: Group, b: Group) -> Group:
     both = Part()
     both.add(a)
@@ -266,9 +279,10 @@ def _line_rises(values: FloatArray, at: int, level: float, sound: float) -> bool
     if len(y) < 10:
         return False
     x = np.arange(len(y)) - (len(y) - 1) / 2
-    slope = float(x @ y) / float(x @ x)
-    rest = y - y.mean() - slope * x
-    error = math.sqrt(float(rest @ rest) / (len(y) - 2) / float(x @ x))
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers like 1e300 end in infinity, which says nothing
+        slope = float(x @ y) / float(x @ x)
+        rest = y - y.mean() - slope * x
+        error = math.sqrt(float(rest @ rest) / (len(y) - 2) / float(x @ x))
     rise = float(y[-5:].mean()) - level
     return slope > 2.5 * error and rise > max(3 * sound * math.sqrt(1 / 5 + 1 / 3), 0.1 * abs(level))
 

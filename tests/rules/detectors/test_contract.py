@@ -27,8 +27,10 @@ def story(session):
     """All that must not depend on how the points came: findings with evidence to six digits."""
     return [
         sorted(
-            (f.key, f.onset_step, f.detected_step, f.severity, f.state, f.resolved_step, f.summary, f.recovery)
-            + tuple((k, _six(v)) for k, v in sorted(f.evidence.items()))
+            (
+                *(f.key, f.onset_step, f.detected_step, f.severity, f.state, f.resolved_step, f.summary, f.recovery),
+                *((k, _six(v)) for k, v in sorted(f.evidence.items())),
+            )
             for f in run.findings.values()
         )
         for run in session.runs
