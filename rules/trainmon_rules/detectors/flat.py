@@ -1,9 +1,10 @@
 """flat: it never learned.
 
 What it detects: a training loss whose last third is no better than its first, with enough reports to be sure
-that an improvement of 4 % of the first loss would have shown; a reward that has not moved by one standard
-deviation of its own noise; a loss or metric that is exactly the same from the first reports on; a loss of
-exactly 0; and a metric of exactly 0 beside a loss that is nearly nothing (are there any labels?).
+that an improvement of 4 % of the first loss would have shown; a reward of which the same is true, or (info, and a
+warning at three times the length) that has not moved by half a standard deviation of its own noise; a loss or
+metric that is exactly the same from the first reports on; a loss of exactly 0; and a metric of exactly 0 beside a
+loss that is nearly nothing (are there any labels?).
 
 Why it matters: every further step is wasted, and the cause (a frozen parameter, a rate of zero or far off,
 labels that aren't loaded, dead units) is visible from the beginning.
@@ -31,7 +32,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
-from trainmon_rules.findings import Finding
+from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.series import Block, Series
 from trainmon_rules.trend import Rate, Trend, next_look, noise, whole
 
@@ -100,6 +101,7 @@ class Flat(Detector):
         self.since: tuple[int, float] = (0, math.nan)
         self.constant = False  # said because of equal values
         self.better = 0
+        self.said_at = 0
 
     def update(self, block: Block) -> Iterable[Finding]:
         """Yield one finding when it is sure that nothing was learned, and its end if something is, later."""
@@ -186,6 +188,7 @@ class Flat(Detector):
             return
         if self.open is not None:
             yield from self._has_it_begun(block)
+            yield from self._still(block, thirds)
         elif self._is_flat(block, thirds) and not self._total_speaks(block, at):
             yield self._say_curve(block, at, thirds)
 
@@ -211,7 +214,7 @@ class Flat(Detector):
         if self.series.role == "reward":
             if trend.count < p.reports_reward or span < p.steps_reward:
                 return False
-            limit = max(p.gain * scale, row)
+            limit = max(p.gain * scale, 0.5 * row)
         elif trend.count >= p.reports and span >= p.steps:
             limit = p.gain * scale
         elif row < p.quiet * scale:
@@ -221,7 +224,8 @@ class Flat(Detector):
         moved = t.first - t.best  # also what was gained in between and lost again
         slowing = moved < p.negligible * scale and t.first - t.middle >= t.middle - t.last
         settled = moved + 2 * t.error < limit and (moved < 2 * max(t.error, 1e-12) or slowing)
-        return settled and self._no_early_drop(t, limit, row)
+        worse = t.last - t.first > max(2 * t.error, p.negligible * scale)  # then it isn't flat, but falling apart
+        return settled and not worse and self._no_early_drop(t, limit, row)
 
     def _no_early_drop(self, t: Thirds, limit: float, row: float) -> bool:
         """What was learned within the first reports doesn't show in the first third."""
@@ -251,8 +255,20 @@ class Flat(Detector):
             f"{sign * t.last:.4g} in the last"
         )
         self.level = t.last
-        self.open = self.finding(block, at, summary, evidence, trend.first_step, trend.first_time)
+        self.said_at = trend.count
+        sure = t.first - t.best + 2 * t.error < self.params.gain * abs(trend.start)
+        severity = None if sure or self.series.role != "reward" else Severity.INFO  # exploring takes its time
+        self.open = self.finding(block, at, summary, evidence, trend.first_step, trend.first_time, severity=severity)
         return self.open
+
+    def _still(self, block: Block, t: Thirds) -> Iterator[Finding]:
+        """A reward that is still flat at three times the length deserves a warning."""
+        found = self.open
+        if found is None or found.severity >= self.rule.severity or self.trend.count < 3 * self.said_at:
+            return
+        if self._is_flat(block, t):
+            self.open = found.changed(severity=self.rule.severity, last_step=int(block.step[-1]))
+            yield self.open
 
     def _has_it_begun(self, block: Block) -> Iterator[Finding]:
         """Resolved once the last eighth is better than the level at which it was said, beyond doubt."""
