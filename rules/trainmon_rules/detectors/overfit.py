@@ -31,54 +31,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
+from trainmon_rules.detectors.evaluations import FEW, Group, Part, absurd, line_rises, lowest, merged, noise, row_noise
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import FloatArray
 from trainmon_rules.series import Block, Series
-from trainmon_rules.trend import FAR_BELOW
 
 GROUPS = 64  # evaluations or groups of evaluations that are kept
-FAR_ABOVE = 1000.0  # times the baseline's threshold
-FEW = 12  # groups below which noise and best are uncertain
-
-
-@dataclass(slots=True)
-class Group:
-    """Consecutive evaluations: their mean, the last one's step, and the training loss beside them."""
-
-    value: float
-    step: int
-    time: float
-    train: float
-    error: float  # standard error of `train`
-
-
-@dataclass(slots=True)
-class Part:
-    """A group that is being filled: sums, so that it stays small however many evaluations it will hold."""
-
-    count: int = 0
-    value: float = 0.0
-    step: int = 0
-    time: float = math.nan
-    beside: int = 0
-    train: float = 0.0
-    error: float = 0.0
-
-    def add(self, g: Group) -> None:
-        """Take one evaluation (or group of as many as the others)."""
-        self.count += 1
-        self.value += g.value
-        self.step, self.time = g.step, g.time
-        if math.isfinite(g.train) and math.isfinite(g.error):
-            self.beside += 1
-            self.train += g.train
-            self.error += g.error
-
-    def mean(self) -> Group:
-        """Return the group; its training loss is that of the evaluations that had one."""
-        n = self.beside
-        train, error = (self.train / n, self.error / n / math.sqrt(n)) if n else (math.nan, math.nan)
-        return Group(self.value / self.count, self.step, self.time, train, error)
 
 
 class Overfit(Detector):
@@ -117,12 +75,9 @@ class Overfit(Detector):
     def update(self, block: Block) -> Iterator[Finding]:
         """Judge at each evaluation, or at the last of each group."""
         for i, value in enumerate(block.judged.tolist()):
-            if (
-                math.isfinite(value)
-                and not _absurd(block, value)
-                and self._take(block, i, value)
-                and len(self.groups) > self.params.last
-            ):
+            if not math.isfinite(value) or absurd(block, value):
+                continue
+            if self._take(block, i, value) and len(self.groups) > self.params.last:
                 yield from self._judge(block, i)
 
     # ------------------------------------------------------------------ what is remembered
@@ -136,7 +91,7 @@ class Overfit(Detector):
         self.part = Part()
         if len(self.groups) == GROUPS:
             pairs = zip(self.groups[0::2], self.groups[1::2], strict=True)
-            self.groups = [_merged(a, b) for a, b in pairs]
+            self.groups = [merged(a, b) for a, b in pairs]
             self.width *= 2
         return True
 
@@ -151,7 +106,7 @@ class Overfit(Detector):
         values = view.finite[-min(50, max(3, fresh)) :]
         if not len(values):
             return math.nan, math.nan
-        spread = _row_noise(values)
+        spread = row_noise(values)
         return float(values.mean()), spread / math.sqrt(len(values))
 
     # ------------------------------------------------------------------ what is said
@@ -159,13 +114,13 @@ class Overfit(Detector):
         values = np.array([g.value for g in self.groups])
         k = self.params.last
         past = values[:-k]
-        at, level = _best(past)
+        at, level = lowest(past)
         best = self.groups[at]
         if self.open is not None:
             yield from self._follow(block, i, best, level, values)
             return
         known = math.isfinite(self.groups[-1].train) and math.isfinite(best.train)
-        sound = _noise(values)
+        sound = noise(values)
         if not self._rises(values, at, level, sound, known):
             return
         words = self._words(best, level, float(values[-k:].mean()), known)
@@ -186,7 +141,7 @@ class Overfit(Detector):
         error = math.hypot(now.error, best.error)
         if now.train < best.train - error:
             lower = now.train < 0.8 * best.train
-            return bool(over[-p.last :].all()) or (lower and _line_rises(values, at, level, sound))
+            return bool(over[-p.last :].all()) or (lower and line_rises(values, at, level, sound))
         if now.train > best.train + 2 * error + 0.01 * abs(best.train):
             return False  # both rise: that is for divergence to say
         return len(values) - at > p.patience and bool(over[-p.patience :].all())
@@ -242,51 +197,3 @@ class Overfit(Detector):
             f"to {sign * now:.4g}; {train}",
             "evidence": evidence,
         }
-
-
-def _absurd(block: Block, value: float) -> bool:
-    """Whether it is no evaluation but a number like ±1e300, which would be the best, or the noise, for ever."""
-    b = block.baseline
-    return b is not None and not -FAR_BELOW * b.threshold < value - b.level < FAR_ABOVE * b.threshold
-
-
-def _merged(a: Group, b: Group) -> Group:
-    both = Part()
-    both.add(a)
-    both.add(b)
-    return both.mean()
-
-
-def _best(past: FloatArray) -> tuple[int, float]:
-    """Return place and level of the best: of three neighbours' mean, as one of many is luck; of one among few."""
-    if len(past) < FEW:
-        at = int(past.argmin())
-        return at, float(past[at])
-    means = (past[:-2] + past[1:-1] + past[2:]) / 3
-    at = int(means.argmin())
-    return at + int(past[at : at + 3].argmin()), float(means[at])
-
-
-def _noise(values: FloatArray) -> float:
-    """Standard deviation of an evaluation about a smooth curve: 1.4826 median |second difference| / √6."""
-    second = np.abs(values[2:] - 2 * values[1:-1] + values[:-2])
-    return 1.4826 * float(np.median(second)) / math.sqrt(6.0) if len(second) else 0.0
-
-
-def _line_rises(values: FloatArray, at: int, level: float, sound: float) -> bool:
-    """Whether the evaluations after the best rise along a line, too noisily for each of the last three to show it."""
-    y = values[at + 1 :]
-    if len(y) < 10:
-        return False
-    x = np.arange(len(y)) - (len(y) - 1) / 2
-    with np.errstate(over="ignore", invalid="ignore"):  # numbers like 1e300 end in infinity, which says nothing
-        slope = float(x @ y) / float(x @ x)
-        rest = y - y.mean() - slope * x
-        error = math.sqrt(float(rest @ rest) / (len(y) - 2) / float(x @ x))
-    rise = float(y[-5:].mean()) - level
-    return slope > 2.5 * error and rise > max(3 * sound * math.sqrt(1 / 5 + 1 / 3), 0.1 * abs(level))
-
-
-def _row_noise(values: FloatArray) -> float:
-    d = np.abs(np.diff(values))
-    return 0.886 * float(d.mean()) if len(d) else 0.0
