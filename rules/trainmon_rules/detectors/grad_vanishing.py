@@ -65,7 +65,6 @@ class GradVanishing(Detector):
         self.seen = 0
         self.run = 0
         self.back = 0
-        self.onset: tuple[int, float] = (0, math.nan)
         self.open: Finding | None = None
 
     def update(self, block: Block) -> Iterator[Finding]:
@@ -94,8 +93,6 @@ class GradVanishing(Detector):
             return
         self.back = 0
         self.run += 1
-        if self.run == 1:
-            self.onset = int(block.step[i]), float(block.time[i])
         if self.open is None and self.run >= self.params.reports and self._due():
             found = self._judge(block, i, value)
             if found is not None:
@@ -146,13 +143,14 @@ class GradVanishing(Detector):
             return None  # printed with too few digits
         if now <= p.solved * abs(self.loss) or loss[-1] == 0.0:
             return None  # learned, or hidden by the trainer
-        level = float(np.median(recent))
-        if level <= p.share * self.first and self.loss - now < p.loss * abs(self.loss):
+        level, top = float(np.median(recent)), float(recent[np.isfinite(recent)].max())
+        if top <= p.share * self.first and self.loss - now < p.loss * abs(self.loss):
             reference = self.first
-        elif level <= p.share * self.later and self.before - now < p.loss * abs(self.before):
+        elif top <= p.share * self.later and self.before - now < p.loss * abs(self.before):
             reference = self.later
         else:
             return None
+        onset, time = self._onset(block.start + i + 1, p.share * reference)
         evidence = {
             "norm now": level,
             "norm before": reference,
@@ -161,7 +159,14 @@ class GradVanishing(Detector):
             "loss now": now,
         }
         summary = (
-            f"{self.series.tag} fell from {reference:.3g} to {level:.2g} by step {self.onset[0]} "
+            f"{self.series.tag} fell from {reference:.3g} to {level:.2g} by step {onset} "
             f"while the loss stands at {now:.4g}"
         )
-        return self.finding(block, i, summary, evidence, *self.onset)
+        return self.finding(block, i, summary, evidence, onset, time)
+
+    def _onset(self, end: int, limit: float) -> tuple[int, float]:
+        """The first report of the stretch below the limit, as far back as the ring goes."""
+        view = self.series.before(end, min(self.run, 512))
+        above = np.flatnonzero(view.value > limit)
+        first = int(above[-1]) + 1 if len(above) else 0
+        return int(view.step[first]), float(view.time[first])

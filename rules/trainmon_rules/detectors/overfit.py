@@ -2,9 +2,9 @@
 
 What it detects: the last three evaluations all lie above the best level by four times the evaluations' own noise
 and by 2 % of the best (5 % with fewer than twelve evaluations), while the training loss is lower than it was at the
-best evaluation (eight evaluations where it merely stands still). On noisy evaluations: a rising line since the
-best (t of 2.5 over at least ten), the last five 10 % above it, beside a training loss down by a fifth. More than 64
-evaluations are judged in groups, so that the best of many is not taken for a level.
+best evaluation (eight evaluations where it merely stands still). On noisy evaluations: the mean of the last
+eight is above that of the eight around the best by 10 % and by 3.5 standard errors, beside a training loss down by a
+fifth. More than 64 evaluations are judged in groups, so that the best of many is not taken for a level.
 
 Why it matters: the best checkpoint is behind you and may soon be rotated away; every further step fits noise.
 
@@ -31,7 +31,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
-from trainmon_rules.detectors.evaluations import FEW, Group, Part, absurd, line_rises, lowest, merged, noise, row_noise
+from trainmon_rules.detectors.evaluations import (
+    FEW,
+    SHIFT,
+    Group,
+    Part,
+    absurd,
+    has_shifted,
+    lowest,
+    merged,
+    noise,
+    row_noise,
+)
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import FloatArray
 from trainmon_rules.series import Block, Series
@@ -126,10 +137,10 @@ class Overfit(Detector):
         words = self._words(best, level, float(values[-k:].mean()), known)
         severity = self.rule.severity if known else Severity.INFO
         self.said = float(values[-k:].mean()) - level
+        onset = self._onset(at, level, sound)
         self.open = self.finding(
-            block, i, words["summary"], words["evidence"], self._onset(at, level, sound), severity=severity
+            block, i, words["summary"], words["evidence"], onset.step, onset.time, severity=severity
         )
-        self.open = self.open.changed(onset_time=self._time_of(self.open.onset_step))
         yield self.open
 
     def _rises(self, values: FloatArray, at: int, level: float, sound: float, known: bool) -> bool:
@@ -141,22 +152,19 @@ class Overfit(Detector):
         error = math.hypot(now.error, best.error)
         if now.train < best.train - error:
             lower = now.train < 0.8 * best.train
-            return bool(over[-p.last :].all()) or (lower and line_rises(values, at, level, sound))
+            return bool(over[-p.last :].all()) or (lower and has_shifted(values, at))
         if now.train > best.train + 2 * error + 0.01 * abs(best.train):
             return False  # both rise: that is for divergence to say
         return len(values) - at > p.patience and bool(over[-p.patience :].all())
 
-    def _onset(self, at: int, level: float, sound: float) -> int:
+    def _onset(self, at: int, level: float, sound: float) -> Group:
         """The first evaluation after the best from which all lie above it by more than noise."""
-        onset = self.groups[-1].step
-        for g in reversed(self.groups[at + 1 :]):
-            if g.value <= level + 2 * sound:
-                break
-            onset = g.step
-        return onset
-
-    def _time_of(self, step: int) -> float:
-        return next((g.time for g in self.groups if g.step == step), math.nan)
+        first = len(self.groups)
+        while first - 1 > at and self.groups[first - 1].value > level + 2 * sound:
+            first -= 1
+        if len(self.groups) - first < self.params.last:  # it was the eights that showed it
+            first = len(self.groups) - SHIFT
+        return self.groups[first]
 
     def _follow(self, block: Block, i: int, best: Group, level: float, values: FloatArray) -> Iterator[Finding]:
         """Say again when the gap has doubled; over when an evaluation is as good as the best was."""
