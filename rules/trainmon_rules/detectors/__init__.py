@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from trainmon_rules.detectors.base import Detector, Rule
 from trainmon_rules.detectors.divergence import Divergence, ValDivergence
+from trainmon_rules.detectors.flat import Flat
 from trainmon_rules.detectors.grad_explosion import GradExplosion
 from trainmon_rules.detectors.grad_spike import GradSpike
+from trainmon_rules.detectors.grad_vanishing import GradVanishing
 from trainmon_rules.detectors.loss_scale import LossScaleCollapse
 from trainmon_rules.detectors.loss_spike import LossSpike
 from trainmon_rules.detectors.nonfinite import NonFinite
+from trainmon_rules.detectors.overfit import Overfit
+from trainmon_rules.detectors.plateau import Plateau
 
 ALL: tuple[type[Detector], ...] = (
     NonFinite,
@@ -22,6 +26,10 @@ ALL: tuple[type[Detector], ...] = (
     LossSpike,
     Divergence,
     ValDivergence,
+    Flat,
+    Plateau,
+    Overfit,
+    GradVanishing,
 )
 
 

@@ -1,0 +1,210 @@
+"""flat: it never learned.
+
+What it detects: a training loss whose last third is no better than its first, with enough reports to be sure
+that an improvement of 4 % of the first loss would have shown; a reward of which the same is true, or (info, and a
+warning at three times the length) that has not moved by half a standard deviation of its own noise; a loss or
+metric that is exactly the same from the first reports on; a loss of exactly 0; and a metric of exactly 0 beside a
+loss that is nearly nothing (are there any labels?).
+
+Why it matters: every further step is wasted, and the cause (a frozen parameter, a rate of zero or far off,
+labels that aren't loaded, dead units) is visible from the beginning.
+
+Example: loss 10.46, 10.47, 10.48 … 10.46 over 121 steps, beside a gradient norm of 0.0002.
+
+When it is wrong: some runs sit on a plateau first and then learn (grokking, sparse rewards). Then it says so:
+the finding is resolved at the step where learning began. It is silent while the rate is still warming up, on a
+slow but significant improvement, on a resumed attempt, and where the log begins after the larger part of the run.
+
+Fixes: overfit one batch first; check that the labels reach the loss and the optimizer holds the parameters; try
+ten times the rate, and a tenth.
+
+Source: formula 5 of the prototype (thirds, with twice the standard error); TheDeepChecker's and AutoTrainer's
+checks of the initial loss; the exact constants are our own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from trainmon_rules.detectors.base import Peer, Rule
+from trainmon_rules.detectors.constant import METRICS, Constant
+from trainmon_rules.findings import Finding, Severity
+from trainmon_rules.series import Block, Series
+from trainmon_rules.trend import Rate, Trend, next_look, noise, whole
+
+
+@dataclass(frozen=True, slots=True)
+class Thirds:
+    """The curve in numbers: levels of the thirds and the standard error of the difference of two."""
+
+    first: float
+    middle: float
+    last: float
+    error: float
+
+    @property
+    def best(self) -> float:
+        """The lowest of the three."""
+        return min(self.first, self.middle, self.last)
+
+    @property
+    def gain(self) -> float:
+        """Improvement from the first to the last third; judged units fall when they improve."""
+        return self.first - self.last
+
+
+class Flat(Constant):
+    """Compares the thirds of the whole curve, at points 5 % apart."""
+
+    name: ClassVar[str] = "flat"
+
+    @dataclass(frozen=True, slots=True)
+    class Params:
+        """Evidence needed.
+
+        `gain` is the improvement, as a share of the first level, that must be excluded; `reports` and `steps` how
+        much of a run is needed for it. A quiet series (row noise below `quiet` of the level) is judged after
+        `reports_quiet` reports, against that share. A gain below `negligible` that is also slowing down counts as
+        none, however significant. Rewards need `reports_reward` and `steps_reward`. `ties` equal values from the
+        start are constant, `zeros` a zero loss.
+        """
+
+        gain: float = 0.04
+        reports: int = 40
+        steps: int = 200
+        quiet: float = 0.01
+        negligible: float = 0.001
+        reports_quiet: int = 20
+        reports_reward: int = 48
+        steps_reward: int = 1000
+        ties: int = 12
+        zeros: int = 5
+
+    params: Params
+
+    def __init__(self, rule: Rule, series: Series, peer: Peer, facts: dict[str, Any]) -> None:
+        super().__init__(rule, series, peer, facts)
+        self.trend = Trend()
+        self.rate = Rate()
+        self.look_at = self.params.reports_quiet
+        self.said_at = 0
+
+    def update(self, block: Block) -> Iterable[Finding]:
+        """Yield one finding when it is sure that nothing was learned, and its end if something is, later."""
+        return () if self.done else self._judge(block)
+
+    def _judge(self, block: Block) -> Iterator[Finding]:
+        if self.series.role != "reward":  # a reward may well be constant for a while
+            yield from self._constant(block)
+        if self.series.role not in METRICS and not self.done:
+            yield from self._curve(block)
+
+    # ------------------------------------------------------------------ a curve
+    def _curve(self, block: Block) -> Iterator[Finding]:
+        taken = whole(block)
+        if taken is None:
+            return
+        self.trend.extend(*taken)
+        if self.trend.count < self.look_at:
+            return
+        self.look_at = next_look(self.trend.count)
+        at = len(block) - 1
+        self.rate.look(self.peer("learning_rate", block, at, 512), self.trend.count)
+        thirds = self._thirds()
+        if thirds is None or self.constant:
+            return
+        if self.open is not None:
+            yield from self._has_it_begun(block)
+            yield from self._still(block, thirds)
+        elif self._is_flat(block, thirds) and not self._total_speaks(block, at):
+            yield self._say_curve(block, at, thirds)
+
+    def _thirds(self) -> Thirds | None:
+        cells, _ = self.trend.cells()
+        k = len(cells) // 3
+        if k < 3:
+            return None
+        parts = [float(np.median(p)) for p in (cells[:k], cells[k : len(cells) - k], cells[-k:])]
+        error = 1.25 * noise(cells) * math.sqrt(2.0 / k)
+        return Thirds(parts[0], parts[1], parts[2], error)
+
+    def _is_flat(self, block: Block, t: Thirds) -> bool:
+        p, trend = self.params, self.trend
+        if not trend.saw_the_start or trend.count - self.rate.risen_at < max(p.reports_quiet, trend.count // 4):
+            return False
+        scale = abs(trend.start)
+        row = block.baseline.scale if block.baseline is not None else 0.0
+        span = trend.last_step - trend.first_step
+        if self.series.role == "reward":
+            if trend.count < p.reports_reward or span < p.steps_reward:
+                return False
+            limit = max(p.gain * scale, 0.5 * row)
+        elif trend.count >= p.reports and span >= p.steps:
+            limit = p.gain * scale
+        elif row < p.quiet * scale:
+            limit = p.quiet * scale
+        else:
+            return False
+        moved = t.first - t.best  # also what was gained in between and lost again
+        slowing = moved < p.negligible * scale and t.first - t.middle >= t.middle - t.last
+        settled = moved + 2 * t.error < limit and (moved < 2 * max(t.error, 1e-12) or slowing)
+        worse = t.last - t.first > max(2 * t.error, p.negligible * scale)  # then it isn't flat, but falling apart
+        return settled and not worse and self._no_early_drop(t, limit, row)
+
+    def _no_early_drop(self, t: Thirds, limit: float, row: float) -> bool:
+        """What was learned within the first reports doesn't show in the first third."""
+        head = np.array(self.trend.head)
+        cells, _ = self.trend.cells()
+        drops = (
+            (self.trend.start, 4 * row),
+            (float(np.median(head)), 1.5 * row),
+            (float(cells[0]), 5 * noise(cells)),
+        )
+        return all(level - t.last < limit + slack for level, slack in drops)
+
+    def _say_curve(self, block: Block, at: int, t: Thirds) -> Finding:
+        sign = self.series.direction or 1
+        trend = self.trend
+        evidence: dict[str, Any] = {
+            "first third": sign * t.first,
+            "last third": sign * t.last,
+            "improvement": t.gain,
+            "standard error": t.error,
+            "reports": trend.count,
+        }
+        if self.rate.known:
+            evidence["learning rate"] = self.rate.last
+        summary = (
+            f"{self.series.tag} has not improved in {trend.count} reports: {sign * t.first:.4g} in the first third, "
+            f"{sign * t.last:.4g} in the last"
+        )
+        self.level = t.last
+        self.said_at = trend.count
+        sure = t.first - t.best + 2 * t.error < self.params.gain * abs(trend.start)
+        severity = None if sure or self.series.role != "reward" else Severity.INFO  # exploring takes its time
+        self.open = self.finding(block, at, summary, evidence, trend.first_step, trend.first_time, severity=severity)
+        return self.open
+
+    def _still(self, block: Block, t: Thirds) -> Iterator[Finding]:
+        """A reward that is still flat at three times the length deserves a warning."""
+        found = self.open
+        if found is None or found.severity >= self.rule.severity or self.trend.count < 3 * self.said_at:
+            return
+        if self._is_flat(block, t):
+            self.open = found.changed(severity=self.rule.severity, last_step=int(block.step[-1]))
+            yield self.open
+
+    def _has_it_begun(self, block: Block) -> Iterator[Finding]:
+        """Resolved once the last eighth is better than the level at which it was said, beyond doubt."""
+        cells, _ = self.trend.cells()
+        k = max(2, len(cells) // 8)
+        now = float(np.median(cells[-k:]))
+        error = 1.25 * noise(cells) * math.sqrt(2.0 / k)
+        row = block.baseline.scale if self.series.role == "reward" and block.baseline is not None else 0.0
+        if self.level - now > max(self.params.gain * abs(self.trend.start), row, 5 * error):
+            yield from self._close(int(block.step[-1]))

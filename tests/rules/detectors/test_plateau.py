@@ -1,0 +1,94 @@
+"""plateau: exact steps on runs that stop learning, and silence on tails, decayed rates and converged runs."""
+
+import numpy as np
+import pytest
+
+from tests.streams import findings, never_learns, steps, stops_learning
+from trainmon_rules.findings import Severity, State
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def plateau(**columns):
+    return findings({tag: list(v) for tag, v in columns.items()}, "plateau")
+
+
+@pytest.mark.parametrize(("seed", "onset", "detected"), [(0, 160, 319), (1, 160, 319), (2, 184, 367)])
+def test_learned_to_chance_and_stopped_is_a_warning(seed, onset, detected):
+    [f] = findings(stops_learning(seed), "plateau")
+    assert steps([f]) == [(onset, detected, None)]
+    assert f.severity is Severity.WARNING
+    assert "ln 2" in f.summary
+    assert f.evidence["share of its peak"] == 1.0
+
+
+def test_stopped_elsewhere_is_only_listed():
+    run = stops_learning(0)
+    run["loss"] = [x + 0.2 for x in run["loss"]]
+    [f] = findings(run, "plateau")
+    assert (f.detected_step, f.severity) == (319, Severity.INFO)
+
+
+def test_better_accuracy_than_chance_takes_the_witness_away():
+    run = stops_learning(0)
+    [f] = findings({**run, "accuracy": [0.8] * 1200}, "plateau")
+    assert f.severity is Severity.INFO
+    [f] = findings({**run, "accuracy": [0.5] * 11 + [0.51, 0.49] * 594 + [0.5]}, "plateau")
+    assert f.severity is Severity.WARNING
+
+
+def test_it_goes_on_and_is_resolved():
+    t = np.arange(2400)
+    loss = 1.0 + 0.8 * np.exp(-t / 40) - 0.4 * (1 - np.exp(-np.maximum(0, t - 1200) / 100))
+    [f, *_] = plateau(loss=loss + rng().normal(0, 0.01, 2400))
+    assert f.state is State.RESOLVED
+    assert (f.detected_step, f.resolved_step) == (319, 1343)
+
+
+def test_a_metric_stuck_below_its_best():
+    accuracy = [0.475, 0.475, 0.5625, 0.5875, 0.5625, 0.55, 0.5125] + [0.45] * 15
+    [f] = plateau(eval_accuracy=accuracy)
+    assert steps([f]) == [(7, 18, None)]
+    assert f.severity is Severity.WARNING
+    assert f.summary == "eval_accuracy is stuck at exactly 0.45 since step 7; its best was 0.5875"
+
+
+def test_a_metric_that_moves_again_is_resolved():
+    accuracy = [0.4, 0.5, 0.6, *[0.45] * 15, 0.5, 0.6]
+    assert steps(plateau(eval_accuracy=accuracy)) == [(3, 14, 18)]
+
+
+# ------------------------------------------------------------------ look-alikes
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("power", [0.3, 0.5, 0.8])
+def test_quiet_on_a_power_law_tail(power, seed):
+    loss = 1.8 + 8.0 * (1 + np.arange(4000) / 40) ** -power
+    assert plateau(loss=loss + rng(seed).normal(0, 0.04, 4000)) == []
+
+
+def test_quiet_after_the_rate_has_decayed():
+    run = stops_learning(0)
+    lr = 1e-3 * np.exp(-np.arange(1200) / 60)
+    assert plateau(loss=run["loss"], lr=lr) == []
+
+
+def test_quiet_at_a_loss_near_nothing():
+    loss = 0.02 + 2.0 * np.exp(-np.arange(1200) / 40) + rng().normal(0, 0.001, 1200)
+    assert plateau(loss=loss) == []
+
+
+def test_quiet_while_validation_improves():
+    loss = 1.0 + 0.8 * np.exp(-np.arange(1200) / 40) + rng().normal(0, 0.01, 1200)
+    val = [1.5 - i / 2000 if i % 10 == 0 else None for i in range(1200)]
+    assert plateau(loss=loss, eval_loss=val) == []
+    assert plateau(loss=loss, eval_loss=[1.5 if v is not None else None for v in val]) != []
+
+
+def test_quiet_on_what_never_learned():
+    assert findings(never_learns(0), "plateau") == []
+
+
+def test_quiet_on_a_metric_constant_at_its_best():
+    assert plateau(eval_accuracy=[0.2, 0.5, 0.8, *[0.93] * 30]) == []
