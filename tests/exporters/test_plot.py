@@ -83,6 +83,11 @@ def test_marks_that_would_overlap_take_another_row():
     assert sorted(label for row in rows[:3] for label in row.split()) == ["10", "11", "12"]
 
 
+def test_a_mark_far_outside_is_left_out():
+    inside, outside = (lines([1.0, 2.0] * 50, width=80, marks=[Mark(step, "1")]) for step in (99, 500))
+    assert len(inside) == len(outside) + 1
+
+
 def test_steps_are_numbered_at_both_ends():
     rows = draw([Stroke([curve([1.0, 2.0], steps=(5, 90_000))], "train")], width=80, unicode=False, axis="iteration")
     assert "".join(t for t, _ in rows[-1]).split() == ["iteration", "5", "45003", "90000"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-SAMPLE = Path(__file__).parents[1] / "data" / "samples" / "nan-after-spike.jsonl"
+SAMPLE = Path(__file__).parents[1] / "data" / "samples" / "nan-after-explosion.jsonl"
 CLEAN = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "FORCE_COLOR", "NO_COLOR", "TRAINMON_DEBUG")}
 
 
@@ -51,8 +51,8 @@ def test_the_report_when_piped_is_plain():
     assert done.returncode == 0
     assert done.stderr == b""
     text = done.stdout.decode("ascii")
-    assert text.startswith("CRITICAL  nan-after-spike.jsonl  steps 0 to 1990")
-    assert "since      step 1500" in text
+    assert text.startswith("CRITICAL  nan-after-explosion.jsonl  steps 0 to 1590")
+    assert "since      step 1190" in text
     assert max(map(len, text.splitlines())) <= 100
 
 
@@ -72,7 +72,9 @@ def test_json_is_strict():
 def test_json_lines_and_markdown():
     [line] = trainmon("replay", "--format", "jsonl", SAMPLE).stdout.splitlines()
     assert json.loads(line)["verdict"] == "critical"
-    assert trainmon("replay", "--format", "markdown", SAMPLE).stdout.startswith(b"## critical: `nan-after-spike.jsonl`")
+    assert trainmon("replay", "--format", "markdown", SAMPLE).stdout.startswith(
+        b"## critical: `nan-after-explosion.jsonl`"
+    )
 
 
 def test_standard_input_and_gzip():
@@ -165,8 +167,8 @@ def test_bad_paths_are_a_line_each_and_the_others_are_replayed(tmp_path, good):
     assert [r["run"] for r in data["runs"]] == ["good.jsonl"]
     lines = done.stderr.decode().splitlines()
     assert len(lines) == len(bad) == len(data["errors"])
-    for name, line in zip(bad, sorted(lines, key=lambda s: bad.index(s.split(": ")[1])), strict=True):
-        assert line.startswith(f"trainmon: {name}: ")
+    for name in bad:
+        assert any(line.startswith(f"trainmon: {name[:50]}") for line in lines), name
 
 
 def test_one_bad_path_is_one_line(tmp_path):
@@ -296,3 +298,26 @@ def test_completion_knows_the_commands():
     environ = {**CLEAN, "_TRAINMON_COMPLETE": "bash_complete", "COMP_WORDS": "trainmon rep", "COMP_CWORD": "1"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environ, timeout=60, check=False)
     assert done.stdout == b"plain,replay\n"
+
+
+# ---------------------------------------------------------------------- config
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[roles]\nloss = "train_los"\n', "train_los"),
+        ("[rules.nonfinit]\nseverity = 'info'\n", "nonfinit"),
+        ("[rules", "bad.toml"),
+    ],
+)
+def test_a_bad_config_is_one_line_before_anything_is_read(tmp_path, good, text, said):
+    (tmp_path / "bad.toml").write_text(text)
+    for command in ("replay", "inspect"):
+        done = trainmon(command, "--config", "bad.toml", good, cwd=tmp_path)
+        one_line(done, said)
+        assert done.stdout == b""
+
+
+def test_inspect_says_bad_paths_in_the_same_way(tmp_path, good):
+    done = trainmon("inspect", "gone", good, cwd=tmp_path)
+    one_line(done, "gone: no such file or directory")
+    assert b"good.jsonl" in done.stdout
