@@ -41,7 +41,7 @@ def draw(
     strokes: Sequence[Stroke],
     marks: Sequence[Mark] = (),
     width: int = 80,
-    height: int = 10,
+    height: int = 11,
     unicode: bool = True,
     axis: str = "step",
 ) -> list[Row]:
@@ -69,7 +69,8 @@ def draw(
         frame.draw(stroke)
     rows = frame.mark([m for m in marks if frame.holds(m.step)])
     rows += frame.not_finite()
-    rows += frame.body()
+    if any(lo <= hi for k in strokes for c in k.curves for lo, hi in zip(c.low, c.high, strict=True)):
+        rows += frame.body()
     rows += frame.x_axis(axis)
     return rows
 

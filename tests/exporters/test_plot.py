@@ -34,7 +34,8 @@ def test_any_numbers_fit_the_frame(values, width, height, unicode):
     rows = lines(values, width=width, height=height, unicode=unicode, marks=[Mark(len(values) // 2, "1")])
     assert all(len(row) <= max(width, 16 + GUTTER + 2) for row in rows)
     body = [r for r in rows if (("│" in r or "┤" in r) if unicode else r[GUTTER + 1 : GUTTER + 2] in ("|", "+"))]
-    assert len(body) >= height
+    if any(math.isfinite(v) for v in values):
+        assert len(body) >= height
 
 
 def test_one_spike_in_many_cells_is_seen_at_the_top():
@@ -61,6 +62,7 @@ def test_a_few_bad_points_in_a_cell_of_good_ones_are_shown():
 def test_nothing_but_nan_is_drawn():
     rows = lines([math.nan] * 10)
     assert rows[0].count("x") == 10
+    assert len(rows) == 3  # no numbers are made up
 
 
 def test_a_huge_positive_range_is_logarithmic():
