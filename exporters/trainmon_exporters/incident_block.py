@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from trainmon_exporters.page import Page
-from trainmon_exporters.story import NAME, Numbered, change_lines, ending, lead, number, since, with_it
+from trainmon_exporters.story import NAME, Numbered, change_lines, ending, lead, number, since
 from trainmon_rules.report import Cause, IncidentReport
 
 CAUSES = 3  # likely causes told
@@ -30,8 +30,8 @@ def print_incident(page: Page, numbered: Numbered, axis: str) -> None:
     page.field("until", page.say(ending(i, axis)))
     _evidence(page, i)
     _precursors(page, i, axis)
-    if others := with_it(i):
-        page.field("with it", page.say(others))
+    for n, text in enumerate(i.also):
+        page.field("" if n else "with it", page.say(text))
     _causes(page, i)
     _fixes(page, i)
     _routes(page, i)

@@ -26,7 +26,6 @@ from trainmon_exporters.story import (
     skipped,
     tally,
     telling,
-    with_it,
     worst_first,
 )
 from trainmon_rules.report import Fix, IncidentReport, Report, RunReport
@@ -145,6 +144,8 @@ def _incident(n: Numbered, axis: str) -> list[str]:
             for p in i.precursors
         ]
         out.append("**Before it**\n\n" + _list(heralds))
+    if i.also:
+        out.append("**With it**\n\n" + _list(map(markdown, i.also)))
     out += _why(i)
     if i.fixes:
         out.append("**Do first**\n\n" + "\n".join(_fix(k + 1, f) for k, f in enumerate(i.fixes[:FIXES])))
@@ -161,8 +162,6 @@ def _facts(i: IncidentReport, axis: str) -> list[tuple[str, str]]:
         ("since", markdown(since(i, axis))),
         ("until", markdown(ending(i, axis))),
     ]
-    if others := with_it(i):
-        rows.append(("with it", markdown(others)))
     rows += [(markdown(k, 40), markdown(number(v), NAME)) for k, v in i.evidence.items()]
     return [*rows, ("id", code(i.id, cell=True))]
 

@@ -148,12 +148,6 @@ def lead(p_steps: int, p_reports: int) -> str:
     return f"{many(p_steps, 'step')} ahead" if p_steps > 0 else "at the same step"
 
 
-def with_it(i: IncidentReport) -> str:
-    """Return the other symptoms of the incident, as far as they aren't told as precursors."""
-    told = {p.symptom for p in i.precursors}
-    return ", ".join(f"{symptom} ({severity})" for symptom, severity in i.others if symptom not in told)
-
-
 def number(value: Any) -> str:
     """Return a value of the evidence as a person reads it."""
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -19,7 +19,7 @@ JOIN_STEPS = 50
 JOIN_REPORTS = 8
 
 HEADLINE = (
-    "nonfinite", "loss-scale-collapse", "divergence", "regime-shift", "grad-explosion", "loss-spike", "resume-jump",
+    "nonfinite", "loss-scale-collapse", "divergence", "regime-shift",  "loss-spike", "grad-explosion", "resume-jump",
     "grad-spike", "preference-instability", "lr-schedule", "dead-units", "activation-scale", "chance-accuracy",
     "flat", "grad-vanishing", "plateau", "oscillation", "slow", "val-suspect", "overfit", "periodic",
     "memory-growth", "stall", "throughput-drop", "low-utilization", "periodic-stall",

@@ -108,6 +108,7 @@ def report_incident(incident: Incident, run: Run, knowledge: Knowledge) -> Incid
         evidence={k: _six(v) for k, v in lead.evidence.items()},
         superseded=_superseded(incident, run.attempts),
         precursors=tuple(_precursor(f, lead) for f in incident.precursors),
+        also=_also(incident),
         others=_others(incident),
         causes=d.causes,
         ruled_out=d.ruled_out,
@@ -138,6 +139,13 @@ def _precursor(f: Finding, lead: Finding) -> Precursor:
         lead_steps // max(1, lead.interval),
         f.summary,
     )
+
+
+def _also(incident: Incident) -> tuple[str, ...]:
+    """What else was seen: one sentence for each symptom that isn't the lead's and isn't told as a precursor."""
+    told = {incident.symptom, *(f.symptom for f in incident.precursors)}
+    rest = {f.symptom: f.summary for f in reversed(incident.findings) if f.symptom not in told}
+    return tuple(reversed(rest.values()))
 
 
 def _others(incident: Incident) -> tuple[tuple[str, str], ...]:

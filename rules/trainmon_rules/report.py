@@ -77,6 +77,7 @@ class IncidentReport:
     evidence: dict[str, Any]
     superseded: bool = False
     precursors: tuple[Precursor, ...] = ()
+    also: tuple[str, ...] = ()  # what else was seen, in sentences
     others: tuple[tuple[str, str], ...] = ()  # every other symptom seen in it, with its severity
     causes: tuple[Cause, ...] = ()
     ruled_out: tuple[Cause, ...] = ()

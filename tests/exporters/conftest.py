@@ -58,6 +58,7 @@ def incident(**changes):
                 "grad-spike", "grad-spike", "train/grad_norm", 1460, 1460, 40, 4, "grad norm 14.2 × its level of 1.02"
             ),
         ),
+        "also": ("train/grad_norm is infinite from step 1510",),
         "others": (("grad-spike", "warning"), ("divergence", "critical")),
         "causes": (
             Cause(
@@ -177,6 +178,7 @@ class Make:
             summary="train/loss rose to 3.3, 12 sigma above its level of 1.49",
             evidence={"value": 3.3, "level": 1.49, "sigmas": 12.04},
             precursors=(),
+            also=(),
             others=(),
             causes=(),
             ruled_out=(),

@@ -47,6 +47,7 @@ class GradExplosion(GradSpike):
         """`ratio` to the level before; `span` of largest to median norm over the first reports."""
 
         ratio: float = 100.0
+        lasting: int = 32
         span: float = 1e4
 
     params: Params
@@ -122,11 +123,11 @@ class GradExplosion(GradSpike):
         )
 
     def grown(self, block: Block, at: int, episode: Episode) -> Finding | None:
-        """Critical once eight reports have passed and the loss is clearly worse than before."""
+        """Critical once it has lasted and the loss is clearly worse than before."""
         e = episode
         if e.peak.value > 4 * float(e.finding.evidence["peak"]):
             return e.finding.changed(last_step=e.last_step, **self.describe(e))
-        if e.finding.severity >= Severity.CRITICAL or e.reports < 8 or e.reports % 4:
+        if e.finding.severity >= Severity.CRITICAL or e.reports < self.params.lasting or e.reports % 4:
             return None
         if not self._loss_is_worse(block, at, e):
             return None
