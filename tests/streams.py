@@ -180,6 +180,14 @@ def rising(seed: int = 0) -> dict[str, list[float | None]]:
     return run
 
 
+def both_rising(seed: int = 0) -> dict[str, list[float | None]]:
+    """Training and validation loss rise together; an evaluation every other row."""
+    run = rising(seed)
+    loss = run["loss"]
+    run["eval_loss"] = [loss[i] + 0.1 if i % 2 else None for i in range(len(loss))]
+    return run
+
+
 def never_learns(seed: int = 0, n: int = 700) -> dict[str, list[float | None]]:
     """The loss of ten classes at chance."""
     rng = np.random.default_rng(seed)
@@ -223,6 +231,7 @@ AILING: Mapping[str, Callable[[int], dict[str, list[float | None]]]] = {
     "grad-spike": gradient_spike,
     "loss-spike": spike,
     "divergence": rising,
+    "val-divergence": both_rising,
     "flat": never_learns,
     "plateau": stops_learning,
     "overfit": overfits,
