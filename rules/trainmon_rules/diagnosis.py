@@ -54,10 +54,11 @@ class Knowledge:
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """A cause with its score and the sentences behind it."""
+    """A cause with its score and the sentences behind it; `suspected` if anything at all pointed at it."""
 
     rule: CauseRule
     score: float
+    suspected: bool
     speaks_for: tuple[str, ...]
     against: tuple[str, ...]
     out: bool
@@ -80,9 +81,9 @@ def diagnose(incident: Incident, run: Run, knowledge: Knowledge) -> Diagnosis:
     question = _question(entry, table, facts, alive)
     return Diagnosis(
         causes=tuple(r.record for r in alive),
-        ruled_out=tuple(r.record for r in ranked if r.out),
+        ruled_out=tuple(r.record for r in ranked if r.out and r.suspected),
         routes=_routes(entry, table, facts, alive),
-        fixes=tuple(_fixes(alive, facts)),
+        fixes=tuple(_fixes([*entry.fixes, *(f for r in alive for f in r.rule.fixes)], facts)),
         questions=(question.text,) if question else (),
     )
 
@@ -98,9 +99,8 @@ def _judge(rule: CauseRule, prior: float, facts: Mapping[str, Any]) -> _Ranked:
     pro = [e for e in rule.evidence_for if holds(e.when, facts)]
     contra = [e for e in rule.evidence_against if holds(e.when, facts)]
     score = round(prior + sum(e.weight for e in pro) - sum(e.weight for e in contra), 6)
-    said_against = _said(contra, facts)
-    out = any(e.decisive for e in contra) or (score <= 0 and bool(contra) and bool(prior or pro))
-    return _Ranked(rule, score, _said(pro, facts), said_against, out)
+    out = any(e.decisive for e in contra) or (score <= 0 and bool(contra))
+    return _Ranked(rule, score, bool(prior or pro), _said(pro, facts), _said(contra, facts), out)
 
 
 def _said(evidence: Iterable[Evidence], facts: Mapping[str, Any]) -> tuple[str, ...]:
@@ -108,9 +108,7 @@ def _said(evidence: Iterable[Evidence], facts: Mapping[str, Any]) -> tuple[str, 
 
 
 # ------------------------------------------------------------------------------------------------ routes
-def _routes(
-    entry: SymptomEntry, table: Table, facts: Mapping[str, Any], alive: Sequence[_Ranked]
-) -> tuple[Route, ...]:
+def _routes(entry: SymptomEntry, table: Table, facts: Mapping[str, Any], alive: Sequence[_Ranked]) -> tuple[Route, ...]:
     """Return the table's routes for the symptom, then the causes' sheets, with the mistakes put right."""
     taken = next(a.routes for a in entry.routes if holds(a.when, facts))
     routes = _merge([], taken)
@@ -150,8 +148,8 @@ def _ordered(routes: list[Route]) -> list[Route]:
 
 def applies(mistake: Mistake, facts: Mapping[str, Any]) -> bool:
     """Return whether a row of the mistakes' table is about this incident."""
-    seen = facts.get("symptom")
-    return bool(mistake.wrong) and seen in mistake.symptoms and holds(mistake.when, facts)
+    seen = set(facts.get("symptoms", ()))
+    return bool(mistake.wrong) and bool(seen.intersection(mistake.symptoms)) and holds(mistake.when, facts)
 
 
 def put_right(mistake: Mistake, routes: list[Route]) -> list[Route]:
@@ -167,20 +165,19 @@ def put_right(mistake: Mistake, routes: list[Route]) -> list[Route]:
 
 
 # ------------------------------------------------------------------------------------------------- fixes
-def _fixes(alive: Sequence[_Ranked], facts: Mapping[str, Any]) -> list[Fix]:
+def _fixes(rules: Iterable[FixRule], facts: Mapping[str, Any]) -> list[Fix]:
     """Return what to do, the best cause's fixes first; a setting is changed by one of them only."""
     out: list[Fix] = []
     said: set[str] = set()
     changed: set[str] = set()
-    for r in alive:
-        for rule in r.rule.fixes:
-            fix = _fix(rule, facts) if holds(rule.when, facts) else None
-            keys = set(fix.change or {}) if fix else set()
-            if fix is None or fix.action in said or keys & changed:
-                continue
-            out.append(fix)
-            said.add(fix.action)
-            changed |= keys
+    for rule in rules:
+        fix = _fix(rule, facts) if holds(rule.when, facts) else None
+        keys = set(fix.change or {}) if fix else set()
+        if fix is None or fix.action in said or keys & changed:
+            continue
+        out.append(fix)
+        said.add(fix.action)
+        changed |= keys
     return out[:MAX_FIXES]
 
 
@@ -194,15 +191,15 @@ def _fix(rule: FixRule, facts: Mapping[str, Any]) -> Fix | None:
 
 
 # --------------------------------------------------------------------------------------------- questions
-def _question(
-    entry: SymptomEntry, table: Table, facts: Mapping[str, Any], alive: Sequence[_Ranked]
-) -> Question | None:
+def _question(entry: SymptomEntry, table: Table, facts: Mapping[str, Any], alive: Sequence[_Ranked]) -> Question | None:
     """Return the one question worth asking, if any."""
     if len(alive) > 1 and alive[0].score - alive[1].score >= entry.margin:
         return None
     for name, when in entry.questions:
         question = table.questions[name]
-        answered = any(facts.get(f) is not None and not (f == "has_validation" and not facts[f]) for f in question.facts)
+        answered = any(
+            facts.get(f) is not None and not (f == "has_validation" and not facts[f]) for f in question.facts
+        )
         if question.set and not answered and holds(when, facts) and _matters(question, entry, table, facts):
             return question
     return None

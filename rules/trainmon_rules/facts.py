@@ -114,7 +114,7 @@ def find_facts(incident: Incident, run: Run) -> dict[str, Any]:
     facts |= _scale_facts(attempt, incident)
     facts |= _loss_facts(attempt, lead, settings)
     facts |= _validation_facts(attempt, run)
-    facts |= _speed_facts(attempt, lead)
+    facts = {**_speed_facts(attempt, lead), **facts}  # an answer of the user's goes before the log
     if facts.get("loss_scale_logged"):
         facts.setdefault("precision", "fp16")
     if settings.get("model_size") and settings.get("dataset_size"):

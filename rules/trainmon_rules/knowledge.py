@@ -12,14 +12,22 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from trainmon_rules.conditions import check_condition, check_expression, places
+from trainmon_rules.conditions import check_condition, check_expression, known, places
 from trainmon_rules.errors import BadConfig
 from trainmon_rules.facts import fact_names
 from trainmon_rules.report import Route
-from trainmon_rules.rules import SYMPTOMS, known
+from trainmon_rules.rules import SYMPTOMS
 from trainmon_rules.settings import vocabulary
 from trainmon_rules.table import (
-    Alternative, CauseRule, Evidence, FixRule, Mistake, Question, Row, SymptomEntry, Table,
+    Alternative,
+    CauseRule,
+    Evidence,
+    FixRule,
+    Mistake,
+    Question,
+    Row,
+    SymptomEntry,
+    Table,
 )  # fmt: skip
 from trainmon_rules.yamlfile import load_packaged
 
@@ -66,7 +74,9 @@ def parse_table(routing: Any, causes: Any, symptoms: Any) -> Table:
             for q in row.data.get("questions", ()):
                 known(q, questions, "question", f"routing.yaml: {part}: {row.id}")
             rows[row.id] = row
-    mistakes = tuple(read.mistake(m, questions, f"routing.yaml: mistakes: row {i + 1}") for i, m in enumerate(routing["mistakes"]))
+    mistakes = tuple(
+        read.mistake(m, questions, f"routing.yaml: mistakes: row {i + 1}") for i, m in enumerate(routing["mistakes"])
+    )
     for m in mistakes:
         rows[m.id] = Row(m.id, "mistakes", m.correct, m.when, {"says": m.says})
     known_causes = {c: read.cause(c, entry) for c, entry in _mapping(causes, "causes.yaml").items()}
@@ -204,7 +214,7 @@ class _Reader:
         """Return a symptom's entry with the rows it takes resolved into routes."""
         where = f"symptoms.yaml: {name}"
         needed = {"title", "meaning", "section", "routes", "causes"}
-        _fields(entry, needed | {"questions", "ask_when", "margin"}, needed, where)
+        _fields(entry, needed | {"questions", "ask_when", "margin", "fixes"}, needed, where)
         section = known(entry["section"], [r.id for r in rows.values() if r.part == "sections"], "section", where)
         alternatives = tuple(self._alternative(a, rows, where) for a in entry["routes"])
         if not alternatives or alternatives[-1].when:
@@ -217,8 +227,10 @@ class _Reader:
             for q in entry.get("questions", ())
         )
         priors = tuple((known(c, causes, "cause", where), float(p)) for c, p in entry["causes"].items())
+        sheets = {r.sheet for r in alternatives[-1].routes}
+        fixes = tuple(_fix(f, sheets, f"{where}: fix {i + 1}") for i, f in enumerate(entry.get("fixes", ())))
         margin = float(entry.get("margin", MARGIN))
-        return SymptomEntry(name, entry["title"], entry["meaning"], section, alternatives, priors, asked, margin)
+        return SymptomEntry(name, entry["title"], entry["meaning"], section, alternatives, priors, asked, fixes, margin)
 
     def _alternative(self, entry: Any, rows: Mapping[str, Row], where: str) -> Alternative:
         _fields(entry, {"when", "take"}, {"take"}, f"{where}: routes")

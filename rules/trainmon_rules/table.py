@@ -107,7 +107,8 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class SymptomEntry:
-    """A symptom: meaning, section, routes, causes with priors, questions with the condition for each.
+    """A symptom: meaning, section, routes, causes with priors, questions with the condition
+    for each, and fixes that stand before those of the causes.
 
     `margin` is the lead of the best cause over the next from which on nothing needs to be asked.
     """
@@ -119,6 +120,7 @@ class SymptomEntry:
     routes: tuple[Alternative, ...]
     causes: tuple[tuple[str, float], ...]
     questions: tuple[tuple[str, Condition], ...]
+    fixes: tuple[FixRule, ...]
     margin: float
 
 
