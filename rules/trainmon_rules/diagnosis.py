@@ -14,9 +14,10 @@ from typing import Any
 
 from trainmon_rules.conditions import compute, fill, holds
 from trainmon_rules.engine import Run
+from trainmon_rules.entries import RANKS
 from trainmon_rules.facts import find_facts
 from trainmon_rules.incidents import Incident
-from trainmon_rules.knowledge import RANKS, shipped_table
+from trainmon_rules.knowledge import shipped_table
 from trainmon_rules.report import Cause, Fix, Route
 from trainmon_rules.table import CauseRule, Evidence, FixRule, Mistake, Question, SymptomEntry, Table
 

@@ -107,9 +107,9 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class SymptomEntry:
-    """A symptom: meaning, section, routes, causes with priors, questions with the condition
-    for each, and fixes that stand before those of the causes.
+    """A symptom: meaning, section, routes, causes with priors, questions, fixes.
 
+    Each question comes with the condition under which it makes sense; `fixes` stand before those of the causes;
     `margin` is the lead of the best cause over the next from which on nothing needs to be asked.
     """
 
