@@ -199,6 +199,16 @@ def _fix(entry: Any, sheets: Collection[str], where: str) -> FixRule:
         for k, e in entry.get("change", {}).items()
     }
     plain = entry.get("plain")
-    if numbers and plain is None and not when:
-        raise BadConfig(f"{where}: needs `plain`, said where a number is missing")
+    used = set(places(action)) - set(numbers) | {n for e in numbers.values() for n in _names(e)}
+    sure = {name for name, test in when.items() if test != "unknown"} | {"symptom", "onset_step"}
+    if plain is None and used - sure:
+        raise BadConfig(f"{where}: needs `plain`, to be said where {', '.join(sorted(used - sure))} isn't known")
     return FixRule(action, entry["sheet"], plain, when, numbers, change)
+
+
+def _names(expression: Any) -> set[str]:
+    """Return the facts that an expression uses."""
+    if isinstance(expression, Mapping):
+        args = [a for v in expression.values() for a in (v if isinstance(v, list) else [v])]
+        return {n for a in args for n in _names(a)}
+    return {expression} if isinstance(expression, str) else set()

@@ -41,8 +41,10 @@ DERIVED: Mapping[str, str] = {
     "reports_long": "how many reports it lasted",
     "times_seen": "how often this symptom was seen in the run",
     "progress": "part of the planned steps done at the onset",
+    "progress_percent": "the same in percent",
     "lr_phase": "warmup, constant, decay, restart or zero",
     "lr_of_peak": "rate at the onset as a part of the highest so far",
+    "lr_percent": "the same in percent",
     "peak_learning_rate": "highest rate applied so far",
     "declared_learning_rate": "learning rate in the run's settings",
     "grad_logged": "whether a gradient norm is logged",
@@ -77,8 +79,11 @@ DERIVED: Mapping[str, str] = {
     "val_over_train": "last validation loss over the training level",
     "model_too_large": "whether the model has over 100 parameters an example",
     "data_time_share": "part of the step time spent waiting for data",
+    "waiting_percent": "the same in percent",
     "preference_run": "whether this is a preference-tuning run",
 }
+
+PERCENT = {"progress": "progress_percent", "lr_of_peak": "lr_percent", "data_time_share": "waiting_percent"}
 
 
 @functools.cache
@@ -118,6 +123,9 @@ def find_facts(incident: Incident, run: Run) -> dict[str, Any]:
     facts |= loss_facts(attempt, lead, settings)
     facts |= _validation_facts(attempt, run)
     facts = {**_speed_facts(attempt, lead), **facts}  # an answer of the user's goes before the log
+    for part, percent in PERCENT.items():
+        if part in facts:
+            facts[percent] = round(100 * facts[part], 1)
     if facts.get("loss_scale_logged"):
         facts.setdefault("precision", "fp16")
     if settings.get("model_size") and settings.get("dataset_size"):

@@ -54,10 +54,16 @@ def _phase(rates: FloatArray, now: float, peak: float) -> str:
     if now == 0.0:
         return "zero" if peak > 0 or len(rates) > START_REPORTS else "warmup"
     recent = rates[-SCALE_REPORTS:]
-    if len(recent) > 1 and now > 1.001 * float(recent[-2]) and now >= 0.999 * peak and now > 1.01 * float(rates[0]):
-        return "warmup"
-    if now > 1.5 * float(recent.min()) and int(recent.argmin()) > 0 and float(rates[: -len(recent)].max(initial=0)) > 0:
+    rising = len(recent) > 1 and now > float(recent[-2]) and now > 1.001 * float(recent[0])
+    low = int(recent.argmin())
+    if (
+        now > 1.5 * float(recent[low])
+        and low > 0
+        and float(rates[: -len(recent)].max(initial=recent[:low].max())) > now / 1.5
+    ):
         return "restart"
+    if rising and now >= 0.999 * peak:
+        return "warmup"
     return "decay" if now < 0.999 * peak else "constant"
 
 
@@ -70,7 +76,7 @@ def gradient_facts(attempt: Attempt, incident: Incident, settings: Mapping[str, 
     if clip is not None:
         facts["clipping_off"] = clip <= 0
     earlier = [f for f in incident.findings if f.role == "grad_norm" and f.onset_step < lead.onset_step]
-    if earlier:
+    if earlier and lead.role != "grad_norm":
         lead_steps = lead.onset_step - min(f.onset_step for f in earlier)
         facts |= {"grad_led": True, "grad_lead_reports": max(1, lead_steps // max(1, lead.interval))}
     if series is None:

@@ -160,6 +160,26 @@ def test_a_late_warm_up_is_lengthened():
     assert any("still rising" in s for c in d.causes for s in c.evidence_for)
 
 
+@pytest.mark.parametrize(
+    ("rate", "phase"),
+    [
+        (lambda k: 3e-4, "constant"),
+        (lambda k: 1e-6 * (k + 1), "warmup"),
+        (lambda k: min(1.0, (k + 9000) / 10_000) * 1e-3, "warmup"),
+        (lambda k: 1e-3 * min(1.0, k / 10), "constant"),
+        (lambda k: 1e-3 * (1 - k / 100), "decay"),
+        (lambda k: 1e-3 if k < 20 else 1e-4, "decay"),
+        (lambda k: 1e-3 * (1 - (k % 58) / 60), "restart"),
+        (lambda k: 0.0, "zero"),
+    ],
+)
+def test_where_the_schedule_stood(rate, phase):
+    run = watched(nan_run(lr=rate)).session.runs[0]
+    facts = find_facts(run.incidents[0], run)
+    assert facts["lr_phase"] == phase
+    assert ("learning_rate" in facts) == (phase != "zero")
+
+
 # ------------------------------------------------------------------------------------------ other symptoms
 def test_overfitting_is_never_one_sheet_and_hangs_on_the_dataset():
     rows = [{"loss": 2.0 - 0.02 * k, "val/loss": 1.5 + 0.01 * abs(k - 20)} for k in range(60)]

@@ -183,6 +183,7 @@ def gpu(r, **test):
         (lambda r, c, s: first_fix(c, change={"lr": 1}), "unknown setting 'lr'"),
         (lambda r, c, s: first_fix(c, change={"precision": "bf16"}), "unknown fact 'bf16'"),
         (lambda r, c, s: first_fix(c, change={"loss_scale": {"half": 1}}), "unknown operation 'half'"),
+        (lambda r, c, s: first_fix(c, action="from {weight_decay}"), "needs `plain`, to be said where weight_decay"),
         (lambda r, c, s: first_fix(c, sheet="experiment-tracking"), "among the cause's routes"),
         (lambda r, c, s: s["flat"].update(section="flatness"), "symptoms.yaml: flat: unknown section"),
         (lambda r, c, s: s["flat"]["causes"].update({"bad-luck": 1}), "symptoms.yaml: flat: unknown cause 'bad-luck'"),
