@@ -1,5 +1,6 @@
 """diagnose: real runs through the engine, and what the routing table says about their incidents."""
 
+import copy
 import itertools
 import math
 import pickle
@@ -12,9 +13,10 @@ from trainmon_rules.engine import Settings
 from trainmon_rules.facts import fact_names, find_facts
 from trainmon_rules.findings import Finding, Severity, State
 from trainmon_rules.incidents import group
-from trainmon_rules.knowledge import shipped_table
+from trainmon_rules.knowledge import parse_table, shipped_table
 from trainmon_rules.report import Route
 from trainmon_rules.rules import SYMPTOMS
+from trainmon_rules.yamlfile import load_packaged
 
 NAN = math.nan
 PRECISION = "Are you using mixed precision training? FP16, BF16, or FP8? (answer with --set precision=fp16)"
@@ -382,3 +384,13 @@ def test_the_same_run_is_diagnosed_the_same_and_a_monitor_can_be_pickled():
     a, b = watched(nan_run(grad=leading)), watched(nan_run(grad=leading))
     assert a.report() == b.report()
     assert pickle.loads(pickle.dumps(a)).report() == a.report()
+
+
+def test_the_mistakes_hold_on_a_real_incident_even_if_the_symptoms_file_gets_it_wrong():
+    routing, causes, symptoms = (copy.deepcopy(load_packaged(f"{n}.yaml")) for n in ("routing", "causes", "symptoms"))
+    symptoms["nonfinite"]["routes"] = [{"take": ["which-learning-rate"]}]
+    symptoms["nonfinite"].pop("fixes")
+    run = watched(nan_run(grad=leading)).session.runs[0]
+    d = diagnose(run.incidents[0], run, Knowledge(parse_table(routing, causes, symptoms)))
+    assert primary(d) == "gradient-management"
+    assert ranks(d)["learning-rate-scheduling"] == "secondary"
