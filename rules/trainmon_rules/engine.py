@@ -91,6 +91,11 @@ class Run:
     sources: list[str] = field(default_factory=list)
     told: Mapping[str, Source] = field(default_factory=dict, repr=False)  # all sources of the session, by name
 
+    @property
+    def roles(self) -> set[str]:
+        """The roles that its series have, in any attempt."""
+        return {t.series.role for attempt in self.attempts for t in attempt.tracked.values()} - {""}
+
     def tags_by_role(self, order: Sequence[str]) -> dict[str, list[str]]:
         """Return the tags of each role ("" for the unmapped), by source in the given order, then as they appeared."""
         place = {source: i for i, source in enumerate(order)}
