@@ -46,6 +46,12 @@ def _size(index: int) -> int:
     return 1 if index < 64 else 4 if index < 256 else 16 if index < 1024 else 64 if index < 16384 else 256
 
 
+def median(values: FloatArray) -> float:
+    """Return the median of a few finite values; five times as fast as numpy's for them."""
+    v, n = np.sort(values), len(values)
+    return float(v[n // 2]) if n % 2 else 0.5 * float(v[n // 2 - 1]) + 0.5 * float(v[n // 2])
+
+
 def noise(cells: FloatArray) -> float:
     """Return the standard deviation of the cells about their own slow course, from differences of neighbours.
 
@@ -56,7 +62,7 @@ def noise(cells: FloatArray) -> float:
     if not len(d):
         return 0.0
     cut = np.minimum(d, d[int(0.85 * (len(d) - 1))])
-    return max(1.048 * float(np.median(d)), 0.886 * float(cut.mean()))
+    return max(1.048 * median(d), 0.886 * float(cut.mean()))
 
 
 @dataclass(slots=True)
@@ -91,12 +97,12 @@ class Trend:
         if len(self.head) < 16:
             self.head = (self.head + value[ok].tolist())[:16]
         part = min(len(value), self.width)
-        if part == 1:
-            counts, sums = ok.astype(np.int64), np.where(ok, value, 0.0)
+        if part == len(value):
+            counts, sums = [int(np.count_nonzero(ok))], [float((value if ok.all() else np.where(ok, value, 0.0)).sum())]
         else:
-            counts = ok.reshape(-1, part).sum(axis=1)
-            sums = np.where(ok, value, 0.0).reshape(-1, part).sum(axis=1)
-        for i, (n, s) in enumerate(zip(counts.tolist(), sums.tolist(), strict=True)):
+            kept = np.where(ok, value, 0.0).reshape(-1, part)
+            counts, sums = ok.reshape(-1, part).sum(axis=1).tolist(), kept.sum(axis=1).tolist()
+        for i, (n, s) in enumerate(zip(counts, sums, strict=True)):
             if not self._held:
                 self._step = int(step[i * part])
             self._n += n
@@ -133,12 +139,26 @@ class Trend:
     @property
     def start(self) -> float:
         """The level of the first reports: the median of five, so that a first row of 1e16 doesn't set the scale."""
-        return float(np.median(self.head[:5])) if self.head else math.nan
+        return median(np.array(self.head[:5])) if self.head else math.nan
 
     @property
     def saw_the_start(self) -> bool:
         """Whether more of the run was seen than had passed before the log begins."""
         return self.first_step <= max(1, self.last_step - self.first_step)
+
+
+def trend_of(block: Block) -> Trend | None:
+    """Return the series' trend as of the end of this block; None while the block's last point is missing.
+
+    The trend belongs to the series: whichever detector asks first takes the block in.
+    """
+    end = block.start + len(block)
+    if end != block_end(block.start):
+        return None
+    trend: Trend = block.series.shared.setdefault("trend", Trend())
+    if trend.count < end and (taken := whole(block)) is not None:
+        trend.extend(*taken)
+    return trend
 
 
 @dataclass(slots=True)

@@ -114,9 +114,10 @@ class GradVanishing(Detector):
         return n <= 16 or n & (n - 1) == 0
 
     def _refresh(self, block: Block) -> None:
-        """At index 64, 128, 256, then each 256: the level of the last reports becomes a reference as well."""
+        """At powers of two from 64 and each 256, later each 4096: the level of the last reports is a reference too."""
         end = block.start + len(block)
-        if self.run or self.open is not None or end < 64 or (end & (end - 1) and end % 256):
+        due = end >= 64 and (not end & (end - 1) or end % (256 if end < 4096 else 4096) == 0)
+        if not due or self.run or self.open is not None:
             return
         recent = self.series.before(end, 256).value
         recent = recent[np.isfinite(recent) & (recent > 0)]

@@ -115,6 +115,6 @@ def test_quiet_on_a_bump_of_two_evaluations():
 def test_a_hundred_thousand_evaluations_stay_in_64_groups():
     n = 20_000
     session = sessions({"val_loss": (1 + rng().normal(0, 0.1, n)).tolist(), "loss": [1.0] * n})
-    [d] = [d for t in session.runs[0].attempts[0].tracked.values() for d in t.waiting]
+    [d] = [d for t in session.runs[0].attempts[0].tracked.values() for d in t.waiting if d.name == "overfit"]
     assert len(d.groups) < 64
     assert d.width * len(d.groups) <= n < d.width * (len(d.groups) + 1)
