@@ -17,9 +17,11 @@ from trainmon_exporters.story import (
     change_lines,
     ending,
     extent,
+    headline,
     lead,
     many,
     number,
+    serious,
     since,
     skipped,
     tally,
@@ -38,7 +40,7 @@ def render_markdown(report: Report) -> str:
     blocks: list[str] = []
     if len(runs) > 1:
         blocks.append(_summary(runs))
-        runs = [r for r in runs if r.incidents]
+        runs = [r for r in runs if serious(r)]
     for run in runs[:RUNS_IN_FULL]:
         blocks += _run(run)
     if len(runs) > RUNS_IN_FULL:
@@ -61,7 +63,7 @@ def _list(items: Iterable[str]) -> str:
 def _summary(runs: list[RunReport]) -> str:
     rows = []
     for run in runs:
-        what = ", ".join(dict.fromkeys(i.symptom for i in run.incidents if i.severity != "info"))
+        what = headline(run)
         rows.append(
             (run.verdict, code(run.run, NAME, cell=True), markdown(what) or "-", markdown(extent(run, brief=True)))
         )
@@ -102,7 +104,7 @@ def _plot(run: RunReport, told: Telling) -> list[str]:
     marks = [Mark(n.incident.onset_step, str(n.number)) for n in told.full]
     train, val = loss_curves(run)
     strokes = [s for s in (Stroke(train, ""), Stroke(val, "", dots=True)) if s.curves]
-    rows = draw(strokes, marks, PLOT_WIDTH, 10, unicode=False, axis=run.axis or "step")
+    rows = draw(strokes, marks, PLOT_WIDTH, 11, unicode=False, axis=run.axis or "step")
     if not rows:
         return []
     names = [f"{sign} {code(c[0].tag, 60)}" for sign, c in (("line:", train), ("o:", val)) if c]

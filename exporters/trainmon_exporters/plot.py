@@ -41,7 +41,7 @@ def draw(
     strokes: Sequence[Stroke],
     marks: Sequence[Mark] = (),
     width: int = 80,
-    height: int = 10,
+    height: int = 11,
     unicode: bool = True,
     axis: str = "step",
 ) -> list[Row]:
@@ -67,9 +67,10 @@ def draw(
     frame = _Frame(min(steps), max(steps), scale, max(16, width - GUTTER - 2), max(3, height), unicode)
     for stroke in strokes:
         frame.draw(stroke)
-    rows = frame.mark(marks)
+    rows = frame.mark([m for m in marks if frame.holds(m.step)])
     rows += frame.not_finite()
-    rows += frame.body()
+    if any(lo <= hi for k in strokes for c in k.curves for lo, hi in zip(c.low, c.high, strict=True)):
+        rows += frame.body()
     rows += frame.x_axis(axis)
     return rows
 
@@ -97,6 +98,11 @@ class _Frame:
         """Return the column of a step, counted in `across` dots a character."""
         span = max(1, self.last - self.first)
         return min(self.width * across - 1, max(0, round((step - self.first) / span * (self.width * across - 1))))
+
+    def holds(self, step: int) -> bool:
+        """Whether a step lies in the plot or hardly beside it; what another axis counts does not."""
+        slack = (self.last - self.first) // 20 + 1
+        return self.first - slack <= step <= self.last + slack
 
     def y(self, value: float, down: int = 1) -> int:
         """Return the row of a value from the top, counted in `down` dots a character."""

@@ -45,6 +45,17 @@ def worst_first(report: Report) -> list[RunReport]:
     return sorted(report.runs, key=lambda r: rank(r.verdict, _VERDICTS))
 
 
+def serious(run: RunReport) -> bool:
+    """Whether there is more to tell about a run than notes."""
+    return any(i.severity != "info" for i in run.incidents)
+
+
+def headline(run: RunReport) -> str:
+    """Return what went wrong in a run, in a few words: its symptoms, else how many notes there are, else nothing."""
+    symptoms = dict.fromkeys(i.symptom for i in run.incidents if i.severity != "info")
+    return ", ".join(symptoms) or tally(run.incidents)
+
+
 def telling(run: RunReport) -> Telling:
     """Choose what to tell: the worst in full, all in the order of their onset, numbered in that order."""
     ordered = sorted(run.incidents, key=lambda i: (i.attempt, i.onset_step, i.detected_step))

@@ -21,7 +21,9 @@ from trainmon_exporters.story import (
     Telling,
     blind_groups,
     extent,
+    headline,
     many,
+    serious,
     skipped,
     tally,
     telling,
@@ -47,7 +49,7 @@ def print_report(report: Report, console: Console) -> None:
     runs = worst_first(report)
     if len(runs) > 1:
         _summary(page, runs)
-        runs = [r for r in runs if r.incidents]
+        runs = [r for r in runs if serious(r)]
     for n, run in enumerate(runs[:RUNS_IN_FULL]):
         _run(page, run, first=n == 0 and len(report.runs) == 1)
     if len(runs) > RUNS_IN_FULL:
@@ -58,13 +60,13 @@ def print_report(report: Report, console: Console) -> None:
 
 def _summary(page: Page, runs: list[RunReport]) -> None:
     """Print a line a run; of many in which nothing went wrong, the first ones."""
-    quiet = [r for r in runs if not r.incidents]
+    quiet = [r for r in runs if not serious(r)]
     left_out = {id(r) for r in quiet[QUIET_RUNS:]}
     runs = [r for r in runs if id(r) not in left_out]
     verdicts = max(len(r.verdict) for r in runs) + 2
     names = min(max(len(page.say(r.run, limit=NAME)) for r in runs), page.width // 2) + 2
     for run in runs:
-        what = ", ".join(dict.fromkeys(i.symptom for i in run.incidents if i.severity != "info"))
+        what = headline(run)
         read = extent(run, brief=True)
         text = f"{what} -- {read}" if what else read
         head = page.say(run.verdict.upper().ljust(verdicts), run.verdict)
@@ -114,7 +116,7 @@ def _nothing_serious(page: Page, run: RunReport) -> None:
 def _plots(page: Page, run: RunReport, told: Telling) -> None:
     marks = [Mark(n.incident.onset_step, str(n.number), n.incident.severity) for n in told.full]
     train, val = loss_curves(run)
-    _plot(page, run, train, val, marks, 10)
+    _plot(page, run, train, val, marks, 11)
     side = side_curves(run, told)
     if side:
         _plot(page, run, side, [], marks, 5)

@@ -59,6 +59,7 @@ def incident(**changes):
             ),
         ),
         "also": ("train/grad_norm is infinite from step 1510",),
+        "others": (("grad-spike", "warning"), ("divergence", "critical")),
         "causes": (
             Cause(
                 "The learning rate is too high for this stage",
@@ -178,6 +179,7 @@ class Make:
             evidence={"value": 3.3, "level": 1.49, "sigmas": 12.04},
             precursors=(),
             also=(),
+            others=(),
             causes=(),
             ruled_out=(),
             routes=(),

@@ -113,7 +113,9 @@ def kinds(tokens):
 @given(TRICKY)
 def test_no_text_becomes_markup(make, text):
     """A real parser (the one that rich brings) must see paragraphs, lists, tables and our own `<details>` only."""
-    i = make.incident(series=(text,), summary=text, evidence={text: text}, questions=(text,), also=(text,))
+    i = make.incident(
+        series=(text,), summary=text, evidence={text: text}, questions=(text,), also=(text,), others=((text, text),)
+    )
     page = render(make.report(make.run(run=text, incidents=(i,), skipped={text: 1})), "markdown")
     parsed = list(kinds(MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(page)))
     inert = list(kinds(MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(like(make))))
@@ -125,5 +127,7 @@ def test_no_text_becomes_markup(make, text):
 
 def like(make):
     """The same page with a harmless text."""
-    i = make.incident(series=("a",), summary="a", evidence={"a": "a"}, questions=("a",), also=("a",))
+    i = make.incident(
+        series=("a",), summary="a", evidence={"a": "a"}, questions=("a",), also=("a",), others=(("a", "a"),)
+    )
     return render(make.report(make.run(run="a", incidents=(i,), skipped={"a": 1})), "markdown")

@@ -112,6 +112,13 @@ def test_a_run_that_is_not_healthy_but_only_noted_has_no_plot(make):
     assert "+--" not in text
 
 
+def test_of_several_runs_one_that_is_only_noted_is_a_line(make):
+    note = make.incident(severity="info", symptom="lr-schedule", summary="the rate never moves")
+    text = render_text(make.report(make.healthy(incidents=(note,)), make.healthy("exp/other.jsonl")))
+    assert len(text.splitlines()) == 2
+    assert "1 note -- steps 0 to 1990" in text
+
+
 def test_no_run_is_no_text(make):
     assert render_text(type(make.report())(())) == ""
 

@@ -42,13 +42,14 @@ class LossScaleCollapse(Detector):
     class Params:
         """`falls` within `window` reports after `settle` reports without one; `low`: the scale that needs no settling.
 
-        `dead` is the scale at or below which nothing is left, `stuck` the skipped updates in a row at a scale of
-        at most 1, `endless` the falls without settling.
+        `young` reports of the loss settle it too. `dead` is the scale at or below which nothing is left, `stuck` the
+        skipped updates in a row at a scale of at most 1, `endless` the falls without settling.
         """
 
         falls: int = 4
         window: int = 20
         settle: int = 20
+        young: int = 30
         low: float = 16.0
         dead: float = 1e-3
         stuck: int = 3
@@ -111,6 +112,9 @@ class LossScaleCollapse(Detector):
             elif self.quiet == 0:
                 yield from self._worse(block, i, scale)
             return
+        if len(self.falls) >= self.params.falls and not self.settled:
+            # Some logs speak of the scale only when it falls; the loss then tells that the start is long over.
+            self.settled = len(self.peer("train_loss", block, i, self.params.young)) >= self.params.young
         why, severity = self._why(block.start + i, scale)
         if why:
             first = self._first(block.start + i)

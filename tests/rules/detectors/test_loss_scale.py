@@ -57,3 +57,10 @@ def test_it_resolves_when_the_scale_grows_again():
 )
 def test_quiet_on_a_healthy_scaler(values):
     assert findings(RULE, {"loss_scale": values}) == []
+
+
+def test_a_log_that_speaks_only_of_overflows_is_settled_by_its_loss():
+    overflows = [None] * 40 + [32768.0, 16384, 8192, 4096, 2048]
+    losses = [2 - i / 50 for i in range(40)] + [None] * 5
+    assert findings(RULE, {"loss": losses, "loss_scale": overflows}) == [("warning", 41, 44, "ended")]
+    assert findings(RULE, {"loss_scale": overflows[40:]}) == []
