@@ -180,6 +180,13 @@ def rising(seed: int = 0) -> dict[str, list[float | None]]:
     return run
 
 
+def validation_rises(seed: int = 0) -> dict[str, list[float | None]]:
+    """Validation and training rise together, as when the model comes apart."""
+    run = rising(seed)
+    run["eval_loss"] = [run["loss"][i] + 0.1 if i % 10 == 9 else None for i in range(700)]
+    return run
+
+
 def never_learns(seed: int = 0, n: int = 700) -> dict[str, list[float | None]]:
     """The loss of ten classes at chance."""
     rng = np.random.default_rng(seed)
@@ -223,6 +230,7 @@ AILING: Mapping[str, Callable[[int], dict[str, list[float | None]]]] = {
     "grad-spike": gradient_spike,
     "loss-spike": spike,
     "divergence": rising,
+    "val-divergence": validation_rises,
     "flat": never_learns,
     "plateau": stops_learning,
     "overfit": overfits,

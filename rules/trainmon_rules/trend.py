@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from trainmon_rules.points import BoolArray, FloatArray, IntArray
+from trainmon_rules.robust import median
 from trainmon_rules.series import Block, View, block_end
 
 CELLS = 64
@@ -44,12 +45,6 @@ def whole(block: Block) -> tuple[View, FloatArray, BoolArray] | None:
 
 def _size(index: int) -> int:
     return 1 if index < 64 else 4 if index < 256 else 16 if index < 1024 else 64 if index < 16384 else 256
-
-
-def median(values: FloatArray) -> float:
-    """Return the median of a few finite values; five times as fast as numpy's for them."""
-    v, n = np.sort(values), len(values)
-    return float(v[n // 2]) if n % 2 else 0.5 * float(v[n // 2 - 1]) + 0.5 * float(v[n // 2])
 
 
 def noise(cells: FloatArray) -> float:
