@@ -196,19 +196,18 @@ class Ties:
     step: int = 0
     time: float = math.nan
 
-    def extend(self, block: Block, wanted: int) -> Tie | None:
-        """Take the next points; return where in them a run first reached `wanted` values."""
+    def extend(self, block: Block, wanted: int) -> list[Tie]:
+        """Take the next points; return where in them runs first reached `wanted` values."""
         finite = np.flatnonzero(np.isfinite(block.value))
         v = block.value[finite]
         if len(v) and (v == self.value).all():
-            found = None
-            if self.length < wanted <= self.length + len(v):
-                at = int(finite[wanted - self.length - 1])
-                found = Tie(at, self.value, self.step, self.time, self.seen - self.length)
+            reached = self.length < wanted <= self.length + len(v)
+            at = int(finite[wanted - self.length - 1]) if reached else 0
+            found = [Tie(at, self.value, self.step, self.time, self.seen - self.length)] if reached else []
             self.length += len(v)
             self.seen += len(v)
             return found
-        found = None
+        found = []
         for i, value in zip(finite.tolist(), v.tolist(), strict=True):
             self.seen += 1
             if value == self.value:
@@ -216,8 +215,8 @@ class Ties:
             else:
                 self.value, self.length = value, 1
                 self.step, self.time = int(block.step[i]), float(block.time[i])
-            if self.length == wanted and found is None:
-                found = Tie(i, value, self.step, self.time, self.seen - self.length)
+            if self.length == wanted:
+                found.append(Tie(i, value, self.step, self.time, self.seen - self.length))
         return found
 
 

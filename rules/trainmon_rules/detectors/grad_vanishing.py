@@ -31,6 +31,7 @@ import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.findings import Finding
+from trainmon_rules.robust import median
 from trainmon_rules.series import Block, Series
 
 EXPLODED = 100.0  # a first norm above this is an explosion, no reference
@@ -105,7 +106,7 @@ class GradVanishing(Detector):
             self.first = value if math.isnan(self.first) else max(self.first, value)
         loss = self.peer("train_loss", block, i, 5).finite
         if len(loss):
-            level = float(np.median(loss))
+            level = median(loss)
             self.loss = level if math.isnan(self.loss) else max(self.loss, level)
 
     def _due(self) -> bool:
@@ -124,7 +125,7 @@ class GradVanishing(Detector):
         if len(recent) < 32:
             return
         loss = self.peer("train_loss", block, len(block) - 1, 32).finite
-        self.later = float(np.median(recent))
+        self.later = median(recent)
         self.before = float(loss.mean()) if len(loss) else math.nan
 
     def _limit(self) -> float:
@@ -144,7 +145,7 @@ class GradVanishing(Detector):
             return None  # printed with too few digits
         if now <= p.solved * abs(self.loss) or loss[-1] == 0.0:
             return None  # learned, or hidden by the trainer
-        level, top = float(np.median(recent)), float(recent[np.isfinite(recent)].max())
+        level, top = median(recent), float(recent[np.isfinite(recent)].max())
         if top <= p.share * self.first and self.loss - now < p.loss * abs(self.loss):
             reference = self.first
         elif top <= p.share * self.later and self.before - now < p.loss * abs(self.before):

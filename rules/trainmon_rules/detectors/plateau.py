@@ -1,9 +1,9 @@
 """plateau: it learned, and then it stopped, although the learning rate is still alive.
 
-What it detects: over the last half of a run, a training loss (or reward) that no longer improves: less than 1 %
-of the progress made so far, less than twice its standard error, and measured well enough to say so. And a
-metric that comes to an exactly constant value below its best: a policy or classifier that has collapsed to one
-answer.
+What it detects: over the last half of a run, a training loss (or reward) that no longer improves: the gain from
+its third to its last quarter is less than twice its standard error, and both together less than 2 % of the progress
+made so far. And a metric that comes to an exactly constant value below its best: a policy or classifier that has
+collapsed to one answer.
 
 Why it matters: half of the compute bought nothing. Either the run is finished and can be stopped, or something
 holds it: the rate, the capacity, the labels, a collapsed class.
@@ -96,14 +96,13 @@ class Plateau(Detector):
 
     # ------------------------------------------------------------------ a metric that no longer moves
     def _constant(self, block: Block) -> Iterator[Finding]:
-        judged = block.judged.tolist()
-        tie = self.ties.extend(block, self.params.ties)
-        for i, y in enumerate(judged):
+        ties = {tie.at: tie for tie in self.ties.extend(block, self.params.ties)}
+        for i, y in enumerate(block.judged.tolist()):
             if self.open is not None and math.isfinite(y) and y != self.said[0]:
                 step = int(block.step[i])
                 yield resolved(self.open, step, f"it moves again at step {step}")
                 self.open = None
-            if tie is not None and tie.at == i and self._collapsed(tie, y):
+            if (tie := ties.get(i)) is not None and self._collapsed(tie, y):
                 self.said = y, 0.0
                 self.open = self._say_constant(block, tie)
                 yield self.open
@@ -112,7 +111,7 @@ class Plateau(Detector):
 
     def _collapsed(self, tie: Tie, y: float) -> bool:
         """Constant after it had moved, at a value clearly worse than the best."""
-        return tie.before > 1 and self.series.direction < 0 and y - self.best > 0.02 * abs(self.best)
+        return tie.before > 1 and self.series.direction < 0 and y - self.best > 0.05 * abs(self.best)
 
     def _say_constant(self, block: Block, tie: Tie) -> Finding:
         best = -self.best
