@@ -1,16 +1,28 @@
-"""Why it happened and what to do: symptom + answered questions → causes → routes → fixes.
+"""Why it happened and what to do: symptom + answered questions → causes → routes → fixes, and what to ask.
 
-The routing table is data (`data/routing.yaml`); this module answers its questions from the run and ranks.
+The knowledge is data (see `knowledge`); here it is applied. Causes are ranked by the evidence for and against
+them. Routes come from the table's rows for the symptom, the causes' sheets behind them; the table's mistakes
+are enforced last. One question is asked if the evidence leaves the best cause undecided and an answer would
+lead to other routes; that is found out by thinking each answer through.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from trainmon_rules.conditions import compute, fill, holds
 from trainmon_rules.engine import Run
+from trainmon_rules.entries import RANKS
+from trainmon_rules.facts import find_facts
 from trainmon_rules.incidents import Incident
+from trainmon_rules.knowledge import shipped_table
 from trainmon_rules.report import Cause, Fix, Route
+from trainmon_rules.table import CauseRule, Evidence, FixRule, Mistake, Question, SymptomEntry, Table
+
+MAX_CAUSES = 5
+MAX_FIXES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +38,186 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """The routing table."""
+    """The routing table, causes and symptoms; the shipped ones are read when first needed."""
 
-    table: dict[str, Any]
+    own: Table | None = None
 
     @classmethod
     def load(cls) -> Knowledge:
-        """Return the shipped table."""
-        return cls({})
+        """Return the shipped knowledge. Reads nothing yet: a healthy run never needs it."""
+        return cls()
+
+    @property
+    def table(self) -> Table:
+        """The table; BadConfig if a file of it can't be used."""
+        return self.own if self.own is not None else shipped_table()
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """A cause with its score and the sentences behind it; `suspected` if anything at all pointed at it."""
+
+    rule: CauseRule
+    score: float
+    suspected: bool
+    speaks_for: tuple[str, ...]
+    against: tuple[str, ...]
+    out: bool
+
+    @property
+    def record(self) -> Cause:
+        return Cause(self.rule.title, self.rule.why, self.speaks_for, self.against)
 
 
 def diagnose(incident: Incident, run: Run, knowledge: Knowledge) -> Diagnosis:
-    """Return the diagnosis of an incident of a run."""
-    return Diagnosis()
+    """Return the diagnosis of an incident of a run; empty for a symptom that the knowledge doesn't have."""
+    table = knowledge.table
+    entry = table.symptoms.get(incident.symptom)
+    if entry is None:
+        return Diagnosis()
+    facts = find_facts(incident, run)
+    ranked = _rank(entry, table, facts)
+    facts["top_cause"] = ranked[0].rule.id if ranked and not ranked[0].out else ""
+    alive = [r for r in ranked if not r.out and r.score > 0][:MAX_CAUSES]
+    question = _question(entry, table, facts, alive)
+    return Diagnosis(
+        causes=tuple(r.record for r in alive),
+        ruled_out=tuple(r.record for r in ranked if r.out and r.suspected),
+        routes=_routes(entry, table, facts, alive),
+        fixes=tuple(_fixes([*entry.fixes, *(f for r in alive for f in r.rule.fixes)], facts)),
+        questions=(question.text,) if question else (),
+    )
+
+
+# ------------------------------------------------------------------------------------------------ causes
+def _rank(entry: SymptomEntry, table: Table, facts: Mapping[str, Any]) -> list[_Ranked]:
+    """Return the symptom's causes, the best first, those ruled out last."""
+    judged = [_judge(table.causes[name], prior, facts) for name, prior in entry.causes]
+    return sorted(judged, key=lambda r: (r.out, -r.score))
+
+
+def _judge(rule: CauseRule, prior: float, facts: Mapping[str, Any]) -> _Ranked:
+    pro = [e for e in rule.evidence_for if holds(e.when, facts)]
+    contra = [e for e in rule.evidence_against if holds(e.when, facts)]
+    score = round(prior + sum(e.weight for e in pro) - sum(e.weight for e in contra), 6)
+    out = any(e.decisive for e in contra) or (score <= 0 and bool(contra))
+    return _Ranked(rule, score, bool(prior or pro), _said(pro, facts), _said(contra, facts), out)
+
+
+def _said(evidence: Iterable[Evidence], facts: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(s for e in evidence if (s := fill(e.say, facts)) is not None)
+
+
+# ------------------------------------------------------------------------------------------------ routes
+def _routes(entry: SymptomEntry, table: Table, facts: Mapping[str, Any], alive: Sequence[_Ranked]) -> tuple[Route, ...]:
+    """Return the table's routes for the symptom, then the causes' sheets, with the mistakes put right."""
+    taken = next(a.routes for a in entry.routes if holds(a.when, facts))
+    routes = _merge([], taken)
+    for i, r in enumerate(alive):
+        routes = _merge(routes, [_demoted(route, "also" if i else "secondary") for route in r.rule.routes])
+    for mistake in table.mistakes:
+        if applies(mistake, facts):
+            routes = put_right(mistake, routes)
+    return tuple(_ordered(routes))
+
+
+def _merge(routes: list[Route], more: Iterable[Route]) -> list[Route]:
+    """Add routes; a sheet that is there already keeps its place and takes the stronger rank."""
+    out = list(routes)
+    for route in more:
+        at = next((i for i, r in enumerate(out) if r.sheet == route.sheet), None)
+        if at is None:
+            out.append(route)
+        elif RANKS.index(route.rank) < RANKS.index(out[at].rank):
+            out[at] = replace(out[at], rank=route.rank)
+    return out
+
+
+def _demoted(route: Route, rank: str) -> Route:
+    """Return the route with at most that rank; another pack below primary is always cross-pack."""
+    if route.pack is not None:
+        return replace(route, rank="cross-pack")
+    return route if RANKS.index(route.rank) >= RANKS.index(rank) else replace(route, rank=rank)
+
+
+def _ordered(routes: list[Route]) -> list[Route]:
+    """Sort by rank, the table's order within; exactly one is primary."""
+    ordered = sorted(routes, key=lambda r: RANKS.index(r.rank))
+    first, rest = ordered[:1], ordered[1:]
+    return [replace(r, rank="primary") for r in first] + [_demoted(r, "secondary") for r in rest]
+
+
+def applies(mistake: Mistake, facts: Mapping[str, Any]) -> bool:
+    """Return whether a row of the mistakes' table is about this incident."""
+    seen = set(facts.get("symptoms", ()))
+    return bool(mistake.wrong) and bool(seen.intersection(mistake.symptoms)) and holds(mistake.when, facts)
+
+
+def put_right(mistake: Mistake, routes: list[Route]) -> list[Route]:
+    """Return the routes without the mistake: the wrong one not primary, or not alone."""
+    ordered = _ordered(routes)
+    if mistake.how == "alone":
+        others = [r for r in ordered if r.sheet != mistake.wrong]
+        return ordered if others else _merge(ordered, mistake.correct)
+    if not ordered or ordered[0].sheet != mistake.wrong:
+        return ordered
+    wrong = _demoted(ordered[0], "secondary")
+    return [*_merge(list(mistake.correct), ordered[1:]), wrong]
+
+
+# ------------------------------------------------------------------------------------------------- fixes
+def _fixes(rules: Iterable[FixRule], facts: Mapping[str, Any]) -> list[Fix]:
+    """Return what to do, the best cause's fixes first; a setting is changed by one of them only."""
+    out: list[Fix] = []
+    said: set[str] = set()
+    changed: set[str] = set()
+    for rule in rules:
+        fix = _fix(rule, facts) if holds(rule.when, facts) else None
+        keys = set(fix.change or {}) if fix else set()
+        if fix is None or fix.action in said or keys & changed:
+            continue
+        out.append(fix)
+        said.add(fix.action)
+        changed |= keys
+    return out[:MAX_FIXES]
+
+
+def _fix(rule: FixRule, facts: Mapping[str, Any]) -> Fix | None:
+    numbers = {name: compute(expression, facts) for name, expression in rule.numbers.items()}
+    action = fill(rule.action, {**facts, **numbers})
+    if action is None:
+        action = rule.plain
+    change = {key: value for key, e in rule.change.items() if (value := compute(e, facts)) is not None}
+    return None if action is None else Fix(action, rule.sheet, change or None)
+
+
+# --------------------------------------------------------------------------------------------- questions
+def _question(entry: SymptomEntry, table: Table, facts: Mapping[str, Any], alive: Sequence[_Ranked]) -> Question | None:
+    """Return the one question worth asking, if any."""
+    if len(alive) > 1 and alive[0].score - alive[1].score >= entry.margin:
+        return None
+    for name, when in entry.questions:
+        question = table.questions[name]
+        answered = any(
+            facts.get(f) is not None and not (f == "has_validation" and not facts[f]) for f in question.facts
+        )
+        if question.set and not answered and holds(when, facts) and _matters(question, entry, table, facts):
+            return question
+    return None
+
+
+def _matters(question: Question, entry: SymptomEntry, table: Table, facts: Mapping[str, Any]) -> bool:
+    """Return whether two answers would lead to different main routes."""
+    outcomes = set()
+    for answer in question.tries:
+        supposed = {**facts, question.set or "": _typed(answer)}
+        ranked = _rank(entry, table, supposed)
+        supposed["top_cause"] = ranked[0].rule.id if ranked and not ranked[0].out else ""
+        alive = [r for r in ranked if not r.out and r.score > 0][:MAX_CAUSES]
+        routes = _routes(entry, table, supposed, alive)
+        outcomes.add((routes[0].sheet, frozenset(r.sheet for r in routes if r.rank == "secondary")))
+    return len(outcomes) > 1
+
+
+def _typed(answer: Any) -> Any:
+    return {"yes": True, "no": False}.get(answer, answer) if isinstance(answer, str) else answer

@@ -11,7 +11,7 @@ def write(path, rows):
 
 
 def test_a_loss_that_turns_nan_is_critical_and_dated(tmp_path):
-    rows = [{"step": 10 * i, "loss": 2.0 if i < 50 else float("nan")} for i in range(60)]
+    rows = [{"step": 10 * i, "loss": 2.0 - i / 100 if i < 50 else float("nan")} for i in range(60)]
     run = replay(write(tmp_path / "run.jsonl", rows)).runs[0]
     assert run.verdict == "critical"
     [incident] = run.incidents

@@ -26,8 +26,7 @@ def median_error(past: FloatArray, m: int) -> float:
         Points behind the median in question.
     """
     if len(past) < max(m, 5):
-        with np.errstate(over="ignore", invalid="ignore"):  # of 1e300 it is infinite
-            return math.inf if len(past) < 5 else 2.0 * float(np.std(past))
+        return math.inf if len(past) < 5 else float(past.max()) - float(past.min())
     half = len(past) // 2
     slope = min(0.0, (median(past[half:]) - median(past[:half])) / (len(past) - half))
     level = past - slope * np.arange(len(past))

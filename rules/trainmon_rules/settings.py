@@ -1,0 +1,136 @@
+"""Settings of a run in one vocabulary, whatever the framework calls them.
+
+`data/vocabulary.yaml` names each setting, its kind and the keys under which logs and configs keep it. The same
+names are used by `--set`, by the facts of a diagnosis and by the `change` of a fix.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainmon_rules.errors import BadConfig
+from trainmon_rules.yamlfile import load_packaged
+
+KINDS = ("number", "integer", "flag", "text")
+_NUMBER = re.compile(r"^[+-]?(\d[\d_,]*\.?\d*|\.\d+)(e[+-]?\d+)?\s*([kmbt%]?)$", re.IGNORECASE)
+_SUFFIX = {"": 1.0, "%": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
+_YES, _NO = {"true", "yes", "on", "1"}, {"false", "no", "off", "0", "none", ""}
+_DTYPES = (
+    ("fp8", ("fp8", "float8", "e4m3", "e5m2", "transformer-engine")),
+    ("bf16", ("bf16", "bfloat16")),
+    ("fp16", ("fp16", "float16", "half", "16-mixed", "16-true", "mixed_float16")),
+    ("fp32", ("fp32", "float32", "32-true", "no", "none", "full", "32")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One entry of the vocabulary."""
+
+    name: str
+    kind: str
+    about: str
+    keys: tuple[str, ...]
+
+
+@functools.cache
+def vocabulary() -> Mapping[str, Setting]:
+    """Return the shipped vocabulary by name; BadConfig if the file can't be used."""
+    return parse_vocabulary(load_packaged("vocabulary.yaml"), "vocabulary.yaml")
+
+
+def parse_vocabulary(data: Any, name: str) -> dict[str, Setting]:
+    """Return a vocabulary file's content by name."""
+    if not isinstance(data, Mapping):
+        raise BadConfig(f"{name}: a vocabulary is a mapping of settings")
+    out: dict[str, Setting] = {}
+    for key, entry in data.items():
+        if not isinstance(entry, Mapping) or set(entry) != {"kind", "about", "keys"}:
+            raise BadConfig(f"{name}: {key}: needs exactly kind, about and keys")
+        if entry["kind"] not in KINDS:
+            raise BadConfig(f"{name}: {key}: unknown kind {entry['kind']!r}; known: {', '.join(KINDS)}")
+        out[key] = Setting(key, entry["kind"], str(entry["about"]), tuple(map(str, entry["keys"])))
+    return out
+
+
+def read_settings(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a run's hyper-parameters, config and answers say, in the vocabulary's names and kinds.
+
+    Parameters
+    ----------
+    raw : mapping of str to value
+        Flat names (paths joined with "/" or ".") to plain values, as logged.
+
+    Returns
+    -------
+    dict of str to (float, int, bool or str)
+        Only what is there and can be read; a key spelled exactly as the vocabulary does goes first.
+    """
+    by_key: dict[str, Any] = {}
+    for path, value in raw.items():
+        by_key.setdefault(_leaf(str(path)), value)
+    out: dict[str, Any] = {}
+    for setting in vocabulary().values():
+        candidates = [raw[setting.name]] if setting.name in raw else []
+        candidates += [by_key[k] for k in setting.keys if k in by_key]
+        for candidate in candidates:
+            value = _precision(candidate) if setting.name == "precision" else read_value(candidate, setting.kind)
+            if value is not None:
+                out[setting.name] = value
+                break
+    if "precision" not in raw and (flagged := _precision_flags(by_key)) is not None:
+        out["precision"] = flagged
+    return out
+
+
+def read_value(value: Any, kind: str) -> Any:
+    """Return `value` as the kind asks, None if it can't be read so ("50k", "10%", "1e-4", "yes" can)."""
+    if kind == "text":
+        return value.strip().lower() if isinstance(value, str) and value.strip() else None
+    if kind == "flag":
+        text = str(value).strip().lower()
+        return True if text in _YES else False if text in _NO else None
+    number = _number(value)
+    if number is None or kind == "number":
+        return number
+    return round(number)
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool):
+        return float(value)
+    if isinstance(value, int | float):
+        return float(value) if math.isfinite(value) else None
+    match = _NUMBER.match(value.strip()) if isinstance(value, str) else None
+    if match is None:
+        return None
+    digits = match[1].replace("_", "").replace(",", "") + (match[2] or "")
+    number = float(digits) * _SUFFIX[match[3].lower()]
+    return number if math.isfinite(number) else None
+
+
+def _leaf(path: str) -> str:
+    return re.split(r"[/.]", path.strip())[-1].lower().replace("-", "_")
+
+
+def _precision(value: Any) -> str | None:
+    text = str(value).strip().lower()
+    if text == "16":
+        return "fp16"
+    return next((name for name, words in _DTYPES if text in words or any(w in text for w in words if len(w) > 3)), None)
+
+
+def _precision_flags(by_key: Mapping[str, Any]) -> str | None:
+    """`fp16: true`, `bf16: true`, `fp8: hybrid`; both 16-bit flags present and off mean fp32."""
+    if read_value(by_key.get("fp8", False), "flag") is not False:
+        return "fp8"
+    flags = {name: read_value(by_key[name], "flag") for name in ("fp16", "bf16") if name in by_key}
+    for name, on in flags.items():
+        if on:
+            return name
+    return "fp32" if len(flags) == 2 and not any(flags.values()) else None

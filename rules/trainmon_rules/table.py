@@ -1,0 +1,143 @@
+"""The records of the knowledge files: routes, rows, questions, mistakes, causes, symptoms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainmon_rules.report import Route
+
+Condition = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of one of the table's parts; `part` names the part, `data` holds what else the row says."""
+
+    id: str
+    part: str
+    routes: tuple[Route, ...]
+    when: Condition = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question in the table's own words.
+
+    It is answered if any of `facts` is known; `set` is the `--set` key that answers it (None where only the
+    log can), `example` a value to show, `tries` the answers to think through.
+    """
+
+    id: str
+    ask: str
+    facts: tuple[str, ...]
+    set: str | None = None
+    example: Any = None
+    tries: tuple[Any, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The question with the way to answer it."""
+        return f"{self.ask} (answer with --set {self.set}={self.example})" if self.set else self.ask
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """A wrong route and the right one. `how` is "primary" or "alone"; `wrong` a sheet or pack, "" for a habit."""
+
+    id: str
+    says: str
+    wrong: str
+    how: str
+    symptoms: tuple[str, ...]
+    when: Condition
+    ask: str | None
+    correct: tuple[Route, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A condition that speaks for or against a cause, by how much, and in which words."""
+
+    when: Condition
+    say: str
+    weight: float = 1.0
+    decisive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FixRule:
+    """Something to do: the sentence, the computed numbers in it, and the settings to change."""
+
+    action: str
+    sheet: str
+    plain: str | None = None
+    when: Condition = field(default_factory=dict)
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    change: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CauseRule:
+    """A cause with its evidence, routes and fixes."""
+
+    id: str
+    why: str
+    evidence_for: tuple[Evidence, ...]
+    evidence_against: tuple[Evidence, ...]
+    routes: tuple[Route, ...]
+    fixes: tuple[FixRule, ...]
+
+    @property
+    def title(self) -> str:
+        """The cause as a person reads it."""
+        return self.id.replace("-", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Routes of a symptom, taken where `when` holds."""
+
+    when: Condition
+    routes: tuple[Route, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SymptomEntry:
+    """A symptom: meaning, section, routes, causes with priors, questions, fixes.
+
+    Each question comes with the condition under which it makes sense; `fixes` stand before those of the causes;
+    `margin` is the lead of the best cause over the next from which on nothing needs to be asked.
+    """
+
+    id: str
+    title: str
+    meaning: str
+    section: str
+    routes: tuple[Alternative, ...]
+    causes: tuple[tuple[str, float], ...]
+    questions: tuple[tuple[str, Condition], ...]
+    fixes: tuple[FixRule, ...]
+    margin: float
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """All of it, checked."""
+
+    sheets: Mapping[str, str]
+    packs: Mapping[str, Mapping[str, str]]
+    dont_use_for: tuple[Mapping[str, str], ...]
+    rows: Mapping[str, Row]
+    questions: Mapping[str, Question]
+    clarifications: tuple[Mapping[str, str], ...]
+    mistakes: tuple[Mistake, ...]
+    causes: Mapping[str, CauseRule]
+    symptoms: Mapping[str, SymptomEntry]
+
+    def part(self, name: str) -> tuple[Row, ...]:
+        """Return the rows of one part of the table ("sections", "loss_behaviour", "scenarios", …), in order."""
+        return tuple(r for r in self.rows.values() if r.part == name)

@@ -1,0 +1,277 @@
+"""The knowledge files: everything of the routing table is there, every reference holds, bad data is refused."""
+
+import copy
+import re
+from collections import Counter
+
+import pytest
+
+from trainmon_rules.conditions import compute, fill, holds
+from trainmon_rules.diagnosis import Knowledge
+from trainmon_rules.errors import BadConfig
+from trainmon_rules.facts import DERIVED, fact_names
+from trainmon_rules.knowledge import load_table, parse_table, sheet_text, shipped_table
+from trainmon_rules.rules import SYMPTOMS
+from trainmon_rules.settings import parse_vocabulary, read_settings, vocabulary
+from trainmon_rules.yamlfile import load_packaged
+
+PARTS = {
+    "sections": 7,
+    "loss_behaviour": 5,
+    "gpu_utilization": 4,
+    "dataset_size": 4,
+    "direct_questions": 10,
+    "modern_triggers": 7,
+    "scenarios": 6,
+    "boundaries": 9,
+    "mistakes": 11,
+}
+SHEETS = {
+    "optimization-algorithms",
+    "learning-rate-scheduling",
+    "gradient-management",
+    "batch-size-and-memory-tradeoffs",
+    "loss-functions-and-objectives",
+    "overfitting-prevention",
+    "data-augmentation-strategies",
+    "hyperparameter-tuning",
+    "training-loop-architecture",
+    "experiment-tracking",
+}
+PACKS = {"pytorch-engineering", "llm-specialist", "ml-production", "neural-architectures", "deep-rl"}
+
+
+@pytest.fixture
+def files():
+    return [copy.deepcopy(load_packaged(f"{name}.yaml")) for name in ("routing", "causes", "symptoms")]
+
+
+def refused(files):
+    with pytest.raises(BadConfig) as caught:
+        parse_table(*files)
+    return str(caught.value)
+
+
+# ----------------------------------------------------------------------------------------- what is in it
+@pytest.mark.parametrize("part", PARTS)
+def test_every_row_of_the_table_is_there(part):
+    assert len(shipped_table().part(part)) == PARTS[part]
+
+
+def test_the_rest_of_the_table_is_there():
+    table = shipped_table()
+    assert set(table.sheets) == SHEETS
+    assert set(table.packs) == PACKS
+    assert len(table.dont_use_for) == 5
+    assert len(table.clarifications) == 7
+    assert set(table.symptoms) == set(SYMPTOMS)
+    assert len(table.rows["convergence-issues"].data["mistakes"]) == 4
+    asked = Counter(len(row.data["questions"]) for row in table.part("sections"))
+    assert asked == {4: 4, 0: 3}
+
+
+@pytest.mark.parametrize(
+    ("row", "sheets"),
+    [
+        ("loss-flat", ["learning-rate-scheduling", "optimization-algorithms"]),
+        ("loss-plateau", ["learning-rate-scheduling", "overfitting-prevention"]),
+        ("loss-oscillating", ["learning-rate-scheduling", "gradient-management"]),
+        ("loss-nonfinite", ["gradient-management", "loss-functions-and-objectives", "batch-size-and-memory-tradeoffs"]),
+        ("loss-mismatch", ["loss-functions-and-objectives"]),
+        ("gpu-low", ["pytorch-engineering"]),
+        ("gpu-high", ["batch-size-and-memory-tradeoffs", "pytorch-engineering"]),
+        ("gpu-high-augmented", ["data-augmentation-strategies", "pytorch-engineering"]),
+        ("gpu-memory-limited", ["batch-size-and-memory-tradeoffs", "pytorch-engineering"]),
+        ("data-small", ["data-augmentation-strategies", "overfitting-prevention", "hyperparameter-tuning"]),
+        ("which-preference-method", ["llm-specialist"]),
+        ("mup", ["hyperparameter-tuning"]),
+        ("convergence-issues", ["gradient-management", "learning-rate-scheduling", "optimization-algorithms"]),
+        ("mistake-loss-scale", ["batch-size-and-memory-tradeoffs", "pytorch-engineering"]),
+        ("mistake-preference", ["llm-specialist", "gradient-management", "learning-rate-scheduling"]),
+    ],
+)
+def test_rows_lead_where_the_table_says(row, sheets):
+    assert [r.sheet for r in shipped_table().rows[row].routes] == sheets
+
+
+def test_every_row_has_one_primary_route_first():
+    for row in shipped_table().rows.values():
+        ranks = [r.rank for r in row.routes]
+        assert ranks[0] == "primary", row.id
+        assert ranks.count("primary") == 1, row.id
+
+
+def test_every_sheet_is_a_page_with_its_five_parts():
+    for name in SHEETS:
+        text = sheet_text(name)
+        assert 150 < len(text.split()) < 700, name
+        for part in ("Symptoms that lead here", "First checks", "When not", "How to verify"):
+            assert f"## {part}" in text, (name, part)
+    with pytest.raises(BadConfig, match="did you mean 'gradient-management'"):
+        sheet_text("gradient-managment")
+
+
+def test_sheets_name_only_symptoms_and_sheets_that_exist():
+    names = set(SYMPTOMS) | SHEETS | PACKS
+    for name in SHEETS:
+        for listed in re.findall(r"^- (.*)$", sheet_text(name).split("## First checks")[0], re.MULTILINE):
+            for word in re.findall(r"`([a-z-]+)`", listed):
+                assert word in names, (name, word)
+
+
+def test_all_symptoms_are_reached_by_a_cause_with_a_fix():
+    table = shipped_table()
+    for entry in table.symptoms.values():
+        assert any(prior > 0 and table.causes[cause].fixes for cause, prior in entry.causes), entry.id
+
+
+def test_every_cause_belongs_to_a_symptom():
+    table = shipped_table()
+    assert set(table.causes) == {c for entry in table.symptoms.values() for c, _ in entry.causes}
+
+
+def test_nothing_is_read_before_it_is_needed():
+    shipped_table.cache_clear()
+    knowledge = Knowledge.load()
+    assert shipped_table.cache_info().currsize == 0
+    assert knowledge.table is shipped_table()
+    assert load_table() == shipped_table()
+
+
+def test_facts_and_settings_share_no_name():
+    assert not set(DERIVED) & set(vocabulary())
+    assert fact_names() == set(DERIVED) | set(vocabulary())
+
+
+# -------------------------------------------------------------------------------------- bad data refused
+def unstable(r, i):
+    return r["sections"][1]["routes"][i]
+
+
+def first_fix(c, **change):
+    c["loss-scale"]["fixes"][0].update(change)
+
+
+def first_reason(c, **change):
+    c["loss-scale"]["for"][0].update(change)
+
+
+def gpu(r, **test):
+    r["gpu_utilization"][0].update(when=test)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda r, c, s: unstable(r, 0).update(sheet="gradient-managment"), "sections: row 2 (unstable): route 1"),
+        (lambda r, c, s: unstable(r, 0).update(sheet="gradient-managment"), "did you mean 'gradient-management'"),
+        (lambda r, c, s: unstable(r, 4).update(pack="pytorch"), "unknown pack 'pytorch'"),
+        (lambda r, c, s: unstable(r, 0).update(rank="first"), "unknown rank 'first'"),
+        (lambda r, c, s: unstable(r, 0).pop("why"), "the key 'why' is missing"),
+        (lambda r, c, s: r["sections"][1]["questions"].append("precison"), "did you mean 'precision'"),
+        (lambda r, c, s: r["sections"][1].update(id="not-learning"), "two rows are called 'not-learning'"),
+        (lambda r, c, s: gpu(r, gpu_use=1), "unknown fact 'gpu_use'"),
+        (lambda r, c, s: gpu(r, gpu_utilization={"under": 1}), "unknown test 'under'"),
+        (lambda r, c, s: gpu(r, gpu_utilization={"below": "x"}), "needs a number"),
+        (lambda r, c, s: r["mistakes"][2]["symptoms"].append("nan"), "unknown symptom 'nan'"),
+        (lambda r, c, s: r["questions"]["precision"].update(set="precission"), "unknown setting 'precission'"),
+        (lambda r, c, s: r["dont_use_for"][0].update(use="torch"), "routing.yaml: dont_use_for"),
+        (lambda r, c, s: r.pop("scenarios"), "routing.yaml: the key 'scenarios' is missing"),
+        (lambda r, c, s: r.update(extra=1), "unknown key 'extra'"),
+        (lambda r, c, s: first_reason(c, say="at {scale}"), "causes.yaml: loss-scale: for 1: unknown fact"),
+        (lambda r, c, s: first_reason(c, weight=-1), "weight must be a number above 0"),
+        (lambda r, c, s: first_fix(c, change={"lr": 1}), "unknown setting 'lr'"),
+        (lambda r, c, s: first_fix(c, change={"precision": "bf16"}), "unknown fact 'bf16'"),
+        (lambda r, c, s: first_fix(c, change={"loss_scale": {"half": 1}}), "unknown operation 'half'"),
+        (lambda r, c, s: first_fix(c, action="from {weight_decay}"), "needs `plain`, to be said where weight_decay"),
+        (lambda r, c, s: first_fix(c, sheet="experiment-tracking"), "among the cause's routes"),
+        (lambda r, c, s: s["flat"].update(section="flatness"), "symptoms.yaml: flat: unknown section"),
+        (lambda r, c, s: s["flat"]["causes"].update({"bad-luck": 1}), "symptoms.yaml: flat: unknown cause 'bad-luck'"),
+        (lambda r, c, s: s["flat"]["routes"][0]["take"].append("loss-flatt"), "did you mean 'loss-flat'"),
+        (lambda r, c, s: s["flat"]["routes"][0].update(when={"symptom": "flat"}), "must hold without a condition"),
+        (lambda r, c, s: s.pop("stall"), "symptoms.yaml: no entry for stall"),
+        (lambda r, c, s: s.update(stalled=s["stall"]), "unknown symptom 'stalled'"),
+    ],
+)
+def test_bad_knowledge_is_refused_with_file_and_key(files, change, message):
+    change(*files)
+    text = refused(files)
+    assert message in text
+    assert "\n" not in text
+    assert re.match(r"(routing|causes|symptoms)\.yaml", text)
+
+
+def test_a_bad_vocabulary_is_refused():
+    with pytest.raises(BadConfig, match=r"v.yaml: lr: unknown kind 'float'"):
+        parse_vocabulary({"lr": {"kind": "float", "about": "", "keys": []}}, "v.yaml")
+    with pytest.raises(BadConfig, match="needs exactly"):
+        parse_vocabulary({"lr": {"kind": "number"}}, "v.yaml")
+
+
+# -------------------------------------------------------------------------------------- the small language
+@pytest.mark.parametrize(
+    ("condition", "facts", "expected"),
+    [
+        ({}, {}, True),
+        ({"a": True}, {"a": True}, True),
+        ({"a": True}, {"a": 1}, False),
+        ({"a": True}, {}, False),
+        ({"a": "unknown"}, {}, True),
+        ({"a": "unknown"}, {"a": 0}, False),
+        ({"a": "known"}, {"a": False}, True),
+        ({"a": {"at_least": 1, "below": 3}}, {"a": 2.9}, True),
+        ({"a": {"at_least": 1, "below": 3}}, {"a": 3}, False),
+        ({"a": {"above": 1}}, {"a": "many"}, False),
+        ({"a": {"above": 0}}, {"a": True}, False),
+        ({"a": {"one_of": ["x", "y"]}}, {"a": "y"}, True),
+        ({"a": {"has": "x"}}, {"a": ("x", "z")}, True),
+        ({"a": {"not": "x"}}, {"a": "y"}, True),
+        ({"a": {"not": "x"}}, {}, False),
+    ],
+)
+def test_conditions(condition, facts, expected):
+    assert holds(condition, facts) is expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ({"over": ["lr", 3]}, 1e-4),
+        ({"over": ["lr", 0]}, None),
+        ({"times": ["lr", "absent"]}, None),
+        ({"whole": {"times": ["steps", 0.05]}}, 50),
+        ({"most": [{"least": [{"times": ["lr", 3]}, 0.1]}, 0.01]}, 0.01),
+        ({"value": "bf16"}, "bf16"),
+        ("lr", 3e-4),
+        (2, 2.0),
+    ],
+)
+def test_expressions(expression, expected):
+    assert compute(expression, {"lr": 3e-4, "steps": 1000}) == expected
+
+
+def test_sentences_with_unknown_numbers_are_left_unsaid():
+    assert fill("rose {x}×", {"x": 12.3456}) == "rose 12.3×"
+    assert fill("rose {x}×", {}) is None
+    assert fill("{x}", {"x": 65536.0}) == "65,536"
+
+
+@pytest.mark.parametrize(
+    ("logged", "expected"),
+    [
+        ({"fp16": True, "bf16": False}, {"precision": "fp16"}),
+        ({"args/fp16": False, "args/bf16": False}, {"precision": "fp32"}),
+        ({"precision": "bf16-mixed"}, {"precision": "bf16"}),
+        ({"trainer.precision": "16-mixed"}, {"precision": "fp16"}),
+        ({"torch_dtype": "torch.bfloat16"}, {"precision": "bf16"}),
+        ({"fp8": "hybrid"}, {"precision": "fp8"}),
+        ({"precision": 32}, {"precision": "fp32"}),
+        ({"clip-grad": "1.0"}, {"max_grad_norm": 1.0}),
+        ({"dataset_size": "50k", "model_size": "125M"}, {"dataset_size": 50_000, "model_size": 125e6}),
+        ({"args/learning_rate": 1e-4, "learning_rate": "3e-4"}, {"learning_rate": 3e-4}),
+        ({"shuffle": "no"}, {"shuffle": False}),
+        ({"weight_decay": "heavy", "unrelated": 3}, {}),
+    ],
+)
+def test_settings_are_read_under_any_name(logged, expected):
+    assert read_settings(logged) == expected
