@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -163,6 +164,7 @@ class Series:
     history: History = field(default_factory=History)
     first: FloatArray = field(default_factory=lambda: np.zeros(0))  # the first 16 values, as logged
     baseline: Baseline | None = None
+    shared: dict[str, Any] = field(default_factory=dict)  # summaries that several detectors read, by name
     _step: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     _time: FloatArray = field(default_factory=lambda: np.zeros(0))
     _value: FloatArray = field(default_factory=lambda: np.zeros(0))

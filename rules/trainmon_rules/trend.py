@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from trainmon_rules.points import BoolArray, FloatArray, IntArray
+from trainmon_rules.robust import median
 from trainmon_rules.series import Block, View, block_end
 
 CELLS = 64
@@ -56,7 +57,7 @@ def noise(cells: FloatArray) -> float:
     if not len(d):
         return 0.0
     cut = np.minimum(d, d[int(0.85 * (len(d) - 1))])
-    return max(1.048 * float(np.median(d)), 0.886 * float(cut.mean()))
+    return max(1.048 * median(d), 0.886 * float(cut.mean()))
 
 
 @dataclass(slots=True)
@@ -91,12 +92,12 @@ class Trend:
         if len(self.head) < 16:
             self.head = (self.head + value[ok].tolist())[:16]
         part = min(len(value), self.width)
-        if part == 1:
-            counts, sums = ok.astype(np.int64), np.where(ok, value, 0.0)
+        if part == len(value):
+            counts, sums = [int(np.count_nonzero(ok))], [float((value if ok.all() else np.where(ok, value, 0.0)).sum())]
         else:
-            counts = ok.reshape(-1, part).sum(axis=1)
-            sums = np.where(ok, value, 0.0).reshape(-1, part).sum(axis=1)
-        for i, (n, s) in enumerate(zip(counts.tolist(), sums.tolist(), strict=True)):
+            kept = np.where(ok, value, 0.0).reshape(-1, part)
+            counts, sums = ok.reshape(-1, part).sum(axis=1).tolist(), kept.sum(axis=1).tolist()
+        for i, (n, s) in enumerate(zip(counts, sums, strict=True)):
             if not self._held:
                 self._step = int(step[i * part])
             self._n += n
@@ -133,12 +134,26 @@ class Trend:
     @property
     def start(self) -> float:
         """The level of the first reports: the median of five, so that a first row of 1e16 doesn't set the scale."""
-        return float(np.median(self.head[:5])) if self.head else math.nan
+        return median(np.array(self.head[:5])) if self.head else math.nan
 
     @property
     def saw_the_start(self) -> bool:
         """Whether more of the run was seen than had passed before the log begins."""
         return self.first_step <= max(1, self.last_step - self.first_step)
+
+
+def trend_of(block: Block) -> Trend | None:
+    """Return the series' trend as of the end of this block; None while the block's last point is missing.
+
+    The trend belongs to the series: whichever detector asks first takes the block in.
+    """
+    end = block.start + len(block)
+    if end != block_end(block.start):
+        return None
+    trend: Trend = block.series.shared.setdefault("trend", Trend())
+    if trend.count < end and (taken := whole(block)) is not None:
+        trend.extend(*taken)
+    return trend
 
 
 @dataclass(slots=True)
@@ -181,19 +196,18 @@ class Ties:
     step: int = 0
     time: float = math.nan
 
-    def extend(self, block: Block, wanted: int) -> Tie | None:
-        """Take the next points; return where in them a run first reached `wanted` values."""
+    def extend(self, block: Block, wanted: int) -> list[Tie]:
+        """Take the next points; return where in them runs first reached `wanted` values."""
         finite = np.flatnonzero(np.isfinite(block.value))
         v = block.value[finite]
         if len(v) and (v == self.value).all():
-            found = None
-            if self.length < wanted <= self.length + len(v):
-                at = int(finite[wanted - self.length - 1])
-                found = Tie(at, self.value, self.step, self.time, self.seen - self.length)
+            reached = self.length < wanted <= self.length + len(v)
+            at = int(finite[wanted - self.length - 1]) if reached else 0
+            found = [Tie(at, self.value, self.step, self.time, self.seen - self.length)] if reached else []
             self.length += len(v)
             self.seen += len(v)
             return found
-        found = None
+        found = []
         for i, value in zip(finite.tolist(), v.tolist(), strict=True):
             self.seen += 1
             if value == self.value:
@@ -201,8 +215,8 @@ class Ties:
             else:
                 self.value, self.length = value, 1
                 self.step, self.time = int(block.step[i]), float(block.time[i])
-            if self.length == wanted and found is None:
-                found = Tie(i, value, self.step, self.time, self.seen - self.length)
+            if self.length == wanted:
+                found.append(Tie(i, value, self.step, self.time, self.seen - self.length))
         return found
 
 

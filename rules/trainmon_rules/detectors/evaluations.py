@@ -34,26 +34,28 @@ class Part:
     count: int = 0
     value: float = 0.0
     step: int = 0
-    time: float = math.nan
     beside: int = 0
     train: float = 0.0
     error: float = 0.0
 
-    def add(self, g: Group) -> None:
-        """Take one evaluation (or group of as many as the others)."""
+    def add(self, value: float, step: int) -> None:
+        """Take one evaluation."""
         self.count += 1
-        self.value += g.value
-        self.step, self.time = g.step, g.time
-        if math.isfinite(g.train) and math.isfinite(g.error):
-            self.beside += 1
-            self.train += g.train
-            self.error += g.error
+        self.value += value
+        self.step = step
 
-    def mean(self) -> Group:
-        """Return the group; its training loss is that of the evaluations that had one."""
+    def add_train(self, level: float, error: float) -> None:
+        """Take the training loss beside it, with its standard error; NaN where none is logged."""
+        if math.isfinite(level) and math.isfinite(error):
+            self.beside += 1
+            self.train += level
+            self.error += error
+
+    def mean(self, time: float) -> Group:
+        """Return the group that ends at that time; its training loss is that of the evaluations that had one."""
         n = self.beside
         train, error = (self.train / n, self.error / n / math.sqrt(n)) if n else (math.nan, math.nan)
-        return Group(self.value / self.count, self.step, self.time, train, error)
+        return Group(self.value / self.count, self.step, time, train, error)
 
 
 def absurd(block: Block, value: float) -> bool:
@@ -65,9 +67,10 @@ def absurd(block: Block, value: float) -> bool:
 def merged(a: Group, b: Group) -> Group:
     """Return two neighbouring groups as one."""
     both = Part()
-    both.add(a)
-    both.add(b)
-    return both.mean()
+    for g in (a, b):
+        both.add(g.value, g.step)
+        both.add_train(g.train, g.error)
+    return both.mean(b.time)
 
 
 def lowest(past: FloatArray) -> tuple[int, float]:

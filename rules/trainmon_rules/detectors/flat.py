@@ -34,8 +34,9 @@ import numpy as np
 from trainmon_rules.detectors.base import Peer, Rule
 from trainmon_rules.detectors.constant import METRICS, Constant
 from trainmon_rules.findings import Finding, Severity
+from trainmon_rules.robust import median
 from trainmon_rules.series import Block, Series
-from trainmon_rules.trend import Rate, Trend, next_look, noise, whole
+from trainmon_rules.trend import Rate, Trend, next_look, noise, trend_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +107,14 @@ class Flat(Constant):
 
     # ------------------------------------------------------------------ a curve
     def _curve(self, block: Block) -> Iterator[Finding]:
-        taken = whole(block)
-        if taken is None:
+        trend = trend_of(block)
+        if trend is None or trend.count < self.look_at:
             return
-        self.trend.extend(*taken)
-        if self.trend.count < self.look_at:
-            return
+        self.trend = trend
         self.look_at = next_look(self.trend.count)
         at = len(block) - 1
         self.rate.look(self.peer("learning_rate", block, at, 512), self.trend.count)
-        thirds = self._thirds()
+        thirds = self._thirds(block)
         if thirds is None or self.constant:
             return
         if self.open is not None:
@@ -124,14 +123,21 @@ class Flat(Constant):
         elif self._is_flat(block, thirds) and not self._total_speaks(block, at):
             yield self._say_curve(block, at, thirds)
 
-    def _thirds(self) -> Thirds | None:
+    def _thirds(self, block: Block) -> Thirds | None:
         cells, _ = self.trend.cells()
         k = len(cells) // 3
         if k < 3:
             return None
-        parts = [float(np.median(p)) for p in (cells[:k], cells[k : len(cells) - k], cells[-k:])]
+        parts = [median(p) for p in (cells[:k], cells[k : len(cells) - k], cells[-k:])]
+        if self.open is None and parts[0] - min(parts) >= self._most(block):
+            return None  # it learned: nearly always, and no more need be computed
         error = 1.25 * noise(cells) * math.sqrt(2.0 / k)
         return Thirds(parts[0], parts[1], parts[2], error)
+
+    def _most(self, block: Block) -> float:
+        """The improvement that must be excluded, in the long run."""
+        row = block.baseline.scale if block.baseline is not None and self.series.role == "reward" else 0.0
+        return max(self.params.gain * abs(self.trend.start), 0.5 * row)
 
     def _is_flat(self, block: Block, t: Thirds) -> bool:
         p, trend = self.params, self.trend
@@ -143,9 +149,9 @@ class Flat(Constant):
         if self.series.role == "reward":
             if trend.count < p.reports_reward or span < p.steps_reward:
                 return False
-            limit = max(p.gain * scale, 0.5 * row)
+            limit = self._most(block)
         elif trend.count >= p.reports and span >= p.steps:
-            limit = p.gain * scale
+            limit = self._most(block)
         elif row < p.quiet * scale:
             limit = p.quiet * scale
         else:
@@ -162,7 +168,7 @@ class Flat(Constant):
         cells, _ = self.trend.cells()
         drops = (
             (self.trend.start, 4 * row),
-            (float(np.median(head)), 1.5 * row),
+            (median(head), 1.5 * row),
             (float(cells[0]), 5 * noise(cells)),
         )
         return all(level - t.last < limit + slack for level, slack in drops)
@@ -203,7 +209,7 @@ class Flat(Constant):
         """Resolved once the last eighth is better than the level at which it was said, beyond doubt."""
         cells, _ = self.trend.cells()
         k = max(2, len(cells) // 8)
-        now = float(np.median(cells[-k:]))
+        now = median(cells[-k:])
         error = 1.25 * noise(cells) * math.sqrt(2.0 / k)
         row = block.baseline.scale if self.series.role == "reward" and block.baseline is not None else 0.0
         if self.level - now > max(self.params.gain * abs(self.trend.start), row, 5 * error):

@@ -31,6 +31,7 @@ import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.findings import Finding
+from trainmon_rules.robust import median
 from trainmon_rules.series import Block, Series
 
 EXPLODED = 100.0  # a first norm above this is an explosion, no reference
@@ -105,7 +106,7 @@ class GradVanishing(Detector):
             self.first = value if math.isnan(self.first) else max(self.first, value)
         loss = self.peer("train_loss", block, i, 5).finite
         if len(loss):
-            level = float(np.median(loss))
+            level = median(loss)
             self.loss = level if math.isnan(self.loss) else max(self.loss, level)
 
     def _due(self) -> bool:
@@ -114,16 +115,17 @@ class GradVanishing(Detector):
         return n <= 16 or n & (n - 1) == 0
 
     def _refresh(self, block: Block) -> None:
-        """At index 64, 128, 256, then each 256: the level of the last reports becomes a reference as well."""
+        """At powers of two from 64 and each 256, later each 4096: the level of the last reports is a reference too."""
         end = block.start + len(block)
-        if self.run or self.open is not None or end < 64 or (end & (end - 1) and end % 256):
+        due = end >= 64 and (not end & (end - 1) or end % (256 if end < 4096 else 4096) == 0)
+        if not due or self.run or self.open is not None:
             return
         recent = self.series.before(end, 256).value
         recent = recent[np.isfinite(recent) & (recent > 0)]
         if len(recent) < 32:
             return
         loss = self.peer("train_loss", block, len(block) - 1, 32).finite
-        self.later = float(np.median(recent))
+        self.later = median(recent)
         self.before = float(loss.mean()) if len(loss) else math.nan
 
     def _limit(self) -> float:
@@ -143,7 +145,7 @@ class GradVanishing(Detector):
             return None  # printed with too few digits
         if now <= p.solved * abs(self.loss) or loss[-1] == 0.0:
             return None  # learned, or hidden by the trainer
-        level, top = float(np.median(recent)), float(recent[np.isfinite(recent)].max())
+        level, top = median(recent), float(recent[np.isfinite(recent)].max())
         if top <= p.share * self.first and self.loss - now < p.loss * abs(self.loss):
             reference = self.first
         elif top <= p.share * self.later and self.before - now < p.loss * abs(self.before):

@@ -47,6 +47,7 @@ from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import FloatArray
 from trainmon_rules.series import Block, Series
 
+SAMPLES = 8  # times that the training loss is looked at for a group
 GROUPS = 64  # evaluations or groups of evaluations that are kept
 
 
@@ -94,11 +95,13 @@ class Overfit(Detector):
     # ------------------------------------------------------------------ what is remembered
     def _take(self, block: Block, i: int, value: float) -> bool:
         """Remember an evaluation; whether a group is complete with it."""
-        train, error = self._train_level(block, i)
-        self.part.add(Group(value, int(block.step[i]), float(block.time[i]), train, error))
-        if self.part.count < self.width:
+        part = self.part
+        part.add(value, int(block.step[i]))
+        if part.count % max(1, self.width // SAMPLES) == 0:
+            part.add_train(*self._train_level(block, i))
+        if part.count < self.width:
             return False
-        self.groups.append(self.part.mean())
+        self.groups.append(part.mean(float(block.time[i])))
         self.part = Part()
         if len(self.groups) == GROUPS:
             pairs = zip(self.groups[0::2], self.groups[1::2], strict=True)

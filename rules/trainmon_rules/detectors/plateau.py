@@ -1,9 +1,9 @@
 """plateau: it learned, and then it stopped, although the learning rate is still alive.
 
-What it detects: over the last half of a run, a training loss (or reward) that no longer improves: less than 1 %
-of the progress made so far, less than twice its standard error, and measured well enough to say so. And a
-metric that comes to an exactly constant value below its best: a policy or classifier that has collapsed to one
-answer.
+What it detects: over the last half of a run, a training loss (or reward) that no longer improves: the gain from
+its third to its last quarter is less than twice its standard error, and both together less than 2 % of the progress
+made so far. And a metric that comes to an exactly constant value below its best: a policy or classifier that has
+collapsed to one answer.
 
 Why it matters: half of the compute bought nothing. Either the run is finished and can be stopped, or something
 holds it: the rate, the capacity, the labels, a collapsed class.
@@ -32,8 +32,9 @@ import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.findings import Finding, Severity
+from trainmon_rules.robust import median
 from trainmon_rules.series import Block, Series
-from trainmon_rules.trend import Rate, Tie, Ties, Trend, next_look, noise, whole
+from trainmon_rules.trend import Rate, Tie, Ties, Trend, next_look, noise, trend_of
 
 METRICS = ("eval_metric", "train_metric")
 CLASSES = (2, 10, 100, 1000)  # whose logarithm a loss is compared with
@@ -41,13 +42,13 @@ CLASSES = (2, 10, 100, 1000)  # whose logarithm a loss is compared with
 
 @dataclass(frozen=True, slots=True)
 class Halves:
-    """The second half of the curve: its two halves' levels, their difference's error, and where it begins."""
+    """The level at first; of the second half its two halves' levels, their difference's error, where it begins."""
 
+    start: float
     before: float
     level: float
     error: float
     step: int
-    index: int
 
     @property
     def gain(self) -> float:
@@ -95,14 +96,13 @@ class Plateau(Detector):
 
     # ------------------------------------------------------------------ a metric that no longer moves
     def _constant(self, block: Block) -> Iterator[Finding]:
-        judged = block.judged.tolist()
-        tie = self.ties.extend(block, self.params.ties)
-        for i, y in enumerate(judged):
+        ties = {tie.at: tie for tie in self.ties.extend(block, self.params.ties)}
+        for i, y in enumerate(block.judged.tolist()):
             if self.open is not None and math.isfinite(y) and y != self.said[0]:
                 step = int(block.step[i])
                 yield resolved(self.open, step, f"it moves again at step {step}")
                 self.open = None
-            if tie is not None and tie.at == i and self._collapsed(tie, y):
+            if (tie := ties.get(i)) is not None and self._collapsed(tie, y):
                 self.said = y, 0.0
                 self.open = self._say_constant(block, tie)
                 yield self.open
@@ -111,7 +111,7 @@ class Plateau(Detector):
 
     def _collapsed(self, tie: Tie, y: float) -> bool:
         """Constant after it had moved, at a value clearly worse than the best."""
-        return tie.before > 1 and self.series.direction < 0 and y - self.best > 0.02 * abs(self.best)
+        return tie.before > 1 and self.series.direction < 0 and y - self.best > 0.05 * abs(self.best)
 
     def _say_constant(self, block: Block, tie: Tie) -> Finding:
         best = -self.best
@@ -127,12 +127,10 @@ class Plateau(Detector):
 
     # ------------------------------------------------------------------ a curve that no longer falls
     def _curve(self, block: Block) -> Iterator[Finding]:
-        taken = whole(block)
-        if taken is None:
+        trend = trend_of(block)
+        if trend is None or trend.count < self.look_at:
             return
-        self.trend.extend(*taken)
-        if self.trend.count < self.look_at:
-            return
+        self.trend = trend
         self.look_at = next_look(self.trend.count)
         at = len(block) - 1
         self.rate.look(self.peer("learning_rate", block, at, 512), self.trend.count)
@@ -152,19 +150,19 @@ class Plateau(Detector):
         tail = cells[n // 2 :]
         k = len(tail) // 2
         a, b = tail[:k], tail[-k:]
+        before, level = median(a), median(b)
+        start = max(self.trend.start, float(cells[0]))
+        if self.open is None and before - level >= self.params.stopped * max(0.0, start - level):
+            return None  # it still learns: nearly always, and no more need be computed
         near = 1.25 * noise(tail) * math.sqrt(2.0 / k)
-        return Halves(
-            float(np.median(a)), float(np.median(b)), max(near, _slow_error(a, b)), int(steps[n // 2]), n // 2
-        )
+        return Halves(start, before, level, max(near, _slow_error(a, b)), int(steps[n // 2]))
 
     def _has_stopped(self, h: Halves) -> bool:
         p, trend = self.params, self.trend
-        cells, _ = trend.cells()
-        start = max(trend.start, float(cells[0]))
-        progress = start - h.level
-        if progress <= max(p.learned * abs(start), 6 * h.error):
+        progress = h.start - h.level
+        if progress <= max(p.learned * abs(h.start), 6 * h.error):
             return False
-        if self.series.role != "reward" and start > 0 and h.level < p.floor * start:
+        if self.series.role != "reward" and h.start > 0 and h.level < p.floor * h.start:
             return False
         if h.gain + 2 * h.error >= p.stopped * progress or h.gain >= 2 * max(h.error, 1e-12):
             return False
@@ -227,7 +225,7 @@ class Plateau(Detector):
         k = max(2, len(cells) // 8)
         error = 1.25 * noise(cells[len(cells) // 2 :]) * math.sqrt(2.0 / k)
         level, progress = self.said
-        if level - float(np.median(cells[-k:])) > max(2 * self.params.stopped * progress, 5 * error):
+        if level - median(cells[-k:]) > max(2 * self.params.stopped * progress, 5 * error):
             step = int(block.step[-1])
             yield resolved(self.open, step, f"it improves again at step {step}")
             self.open = None
@@ -239,7 +237,7 @@ def _slow_error(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
 
     A cyclic rate or correlated noise moves the level for many cells at a time, which neighbours don't show.
     """
-    groups = [[float(np.median(g)) for g in np.array_split(half, 4)] for half in (a, b)]
+    groups = [[median(g) for g in np.array_split(half, 4)] for half in (a, b)]
     with np.errstate(over="ignore", invalid="ignore"):  # a level of 1e300 makes it infinite: nothing is said
         spread = math.sqrt(sum(float(np.var(g, ddof=1)) for g in groups) / 2)
     return spread * math.sqrt(2.0 / 4) if math.isfinite(spread) else math.inf

@@ -60,6 +60,12 @@ def test_a_metric_that_moves_again_is_resolved():
     assert steps(plateau(eval_accuracy=accuracy)) == [(3, 14, 18)]
 
 
+def test_two_stuck_stretches_in_one_block_are_two_findings():
+    rising_then_stuck_twice = [0.5 + i / 4000 for i in range(1280)] + [0.6] * 14 + [0.7] * 14 + [0.815] * 50
+    found = plateau(eval_accuracy=rising_then_stuck_twice)
+    assert [(f.detected_step, f.resolved_step) for f in found] == [(1291, 1294), (1305, 1308)]
+
+
 # ------------------------------------------------------------------ look-alikes
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("power", [0.3, 0.5, 0.8])
