@@ -115,8 +115,13 @@ def _joins(f: Finding, members: Sequence[Finding]) -> bool:
 def _incident(run: str, members: list[Finding]) -> Incident:
     first = members[0]
     text = "\0".join([run, str(first.attempt), first.rule, first.tag, str(first.detected_step)])
-    lead = min(members, key=lambda f: (-f.severity, _rank(f.symptom), f.detected_step, f.source, f.tag, f.rule))
+    lead = min(members, key=_leads)
     return Incident(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12], run, tuple(members), lead)
+
+
+def _leads(f: Finding) -> tuple[int, bool, int, int, str, str, str]:
+    """The worst finding leads; of equals one that has not come back, then the outcome before its heralds."""
+    return (-f.severity, f.state is State.RESOLVED, _rank(f.symptom), f.detected_step, f.source, f.tag, f.rule)
 
 
 def _rank(symptom: str) -> int:

@@ -142,7 +142,10 @@ def test_a_falling_loss_scale_is_a_matter_of_precision_never_of_the_rate():
 
 
 def test_a_hidden_nan_is_told_first():
-    rows = [{"loss": 2.0 + 0.01 * (k % 3) if k < 30 else 0.0, "grad_norm": 1.0 if k < 30 else NAN} for k in range(40)]
+    rows = [
+        {"loss": 3.0 - 0.05 * k + 0.01 * (k % 3) if k < 30 else 0.0, "grad_norm": 1.0 if k < 30 else NAN}
+        for k in range(40)
+    ]
     d = diagnosed(rows)
     assert "logging_nan_inf_filter" in d.fixes[0].action
     assert primary(d) == "gradient-management"

@@ -11,7 +11,8 @@ Example: BLOOM-176B at iteration 31216: 2.20 → 5.10 within four steps, back to
 
 When it is wrong: one report above is no spike (the same batch does that in every healthy run); it is counted
 only where reports are sparse, from twice the threshold on, and then as info. Up to 192 reports after a warm restart
-of the learning rate a rise is expected. A loss that stays up is `divergence`.
+of the learning rate a rise is expected. What rises more slowly than by the threshold within four reports is the
+wandering of an autocorrelated loss. A loss that stays up is `divergence`.
 
 Fixes: lower the peak learning rate, clip the gradient norm, lengthen the warm-up; skip the batches around the
 onset and resume from a checkpoint before it.
@@ -63,6 +64,8 @@ class LossSpike(Excursion):
         if restarted(self.peer("learning_rate", block, at, RESTART_REACH)):
             return None
         strong = any(h.excess > baseline.threshold for h in hits)
+        if strong and not self._jumped(hits, baseline):
+            return None
         if len(hits) >= HITS and strong:
             severity = self.rule.severity
         elif hits[-1].excess > self.params.single * baseline.threshold and baseline.count >= 12:
@@ -74,6 +77,14 @@ class LossSpike(Excursion):
         onset = hits[0]
         e = _words(self.series.tag, baseline, onset, max(hits, key=lambda h: h.excess), self.series.direction)
         return self.finding(block, at, e["summary"], e["evidence"], onset.step, onset.time, severity)
+
+    def _jumped(self, hits: list[Hit], b: Baseline) -> bool:
+        """Whether it rose within four reports: an autocorrelated loss wanders as high, but slowly."""
+        ring = self.series.before(hits[0].index, 4)
+        before = self.series.judged_of(ring.value)
+        before = before[np.isfinite(before)]
+        rise = max(h.excess for h in hits) + b.level - float(before.min()) if len(before) else math.inf
+        return rise >= b.threshold
 
     def grown(self, block: Block, at: int, episode: Episode) -> Finding | None:
         """An info becomes a warning at its second hit; a peak twice as high is said."""

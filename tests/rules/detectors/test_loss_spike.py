@@ -106,7 +106,9 @@ def twin(x):
             if v - b.baseline.level > b.baseline.threshold * (0.5 if b.baseline.count < 12 else 1):
                 over.append((i, v - b.baseline.level > b.baseline.threshold))
             recent = [o for o in over if o[0] > i - 3]
-            if len(recent) >= 2 and any(o[1] for o in recent) and recent[-1][0] == i:
+            before = [w for w in x[max(0, recent[0][0] - 4) : recent[0][0]] if np.isfinite(w)] if recent else []
+            jumped = bool(before) and max(x[o[0]] for o in recent) - min(before) >= b.baseline.threshold
+            if len(recent) >= 2 and any(o[1] for o in recent) and recent[-1][0] == i and jumped:
                 fired.append(i)
                 level, calm = (b.baseline.level, b.baseline.threshold), 0
     return fired
