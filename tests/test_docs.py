@@ -1,0 +1,95 @@
+"""docs/: the generated pages are fresh, every example runs, every link leads somewhere, every field is told."""
+
+import doctest
+import importlib
+import importlib.util
+import pkgutil
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import trainmon
+import trainmon_exporters
+import trainmon_rules
+from trainmon_rules import inspection, report
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(p for p in [*DOCS.glob("*.md"), *ROOT.glob("*.md")])
+MODULES = sorted(
+    info.name
+    for package in (trainmon, trainmon_rules, trainmon_exporters)
+    for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if not info.name.endswith("__main__")
+)
+
+
+@pytest.fixture(scope="module")
+def generator():
+    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_generated_pages_are_fresh(generator):
+    assert generator.stale() == [], "run `make docs`, read the difference, commit it"
+
+
+def test_a_changed_page_is_stale(generator, tmp_path):
+    for name, text in generator.pages().items():
+        (tmp_path / name).write_text(text)
+    assert generator.stale(tmp_path) == []
+    page = tmp_path / "rules.md"
+    page.write_text(page.read_text().replace("nonfinite", "infinite", 1))
+    assert generator.stale(tmp_path) == ["rules.md"]
+
+
+def test_the_examples_of_the_python_page_run(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    failed, tried = doctest.testfile(str(DOCS / "python.md"), module_relative=False)
+    assert tried > 10
+    assert failed == 0
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_a_module_run(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+# ---------------------------------------------------------------------- links
+def anchors(page):
+    """Headings as GitHub turns them into anchors."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", h).strip().lower().replace(" ", "-") for h in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
+        if target.startswith(("http:", "https:")):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), target
+        if anchor and file.suffix == ".md":
+            assert anchor in anchors(file), target
+
+
+def test_the_start_page_links_every_page():
+    linked = set(re.findall(r"\]\((\w[\w.-]*\.md)\)", (DOCS / "README.md").read_text("utf-8")))
+    assert linked >= {p.name for p in DOCS.glob("*.md")} - {"README.md"}
+
+
+# ---------------------------------------------------------------------- fields
+RECORDS = [r for m in (report, inspection) for r in vars(m).values() if isinstance(r, type) and hasattr(r, "__slots__")]
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda r: r.__name__)
+def test_every_field_of_the_report_is_told(record):
+    text = (DOCS / "report.md").read_text("utf-8")
+    renamed = report._RENAMED
+    for f in fields(record):
+        assert f"`{renamed.get(f.name, f.name)}`" in text, f.name
