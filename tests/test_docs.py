@@ -5,7 +5,7 @@ import importlib
 import importlib.util
 import pkgutil
 import re
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,10 @@ import pytest
 import trainmon
 import trainmon_exporters
 import trainmon_rules
+from trainmon.config import CHANGES, load_settings, parse_config
+from trainmon.readers import keys, shapes_of_json
+from trainmon.readers.dialects import load_dialects
+from trainmon.readers.jsonl import CONFIG_KEYS
 from trainmon_rules import inspection, report
 
 ROOT = Path(__file__).parents[1]
@@ -73,6 +77,8 @@ def test_every_link_leads_somewhere(page):
             continue
         path, _, anchor = target.partition("#")
         file = (page.parent / path).resolve() if path else page
+        if file == DOCS / "corpus.md" and not file.exists():  # written where the corpus is
+            continue
         assert file.exists(), target
         if anchor and file.suffix == ".md":
             assert anchor in anchors(file), target
@@ -84,7 +90,7 @@ def test_the_start_page_links_every_page():
 
 
 # ---------------------------------------------------------------------- fields
-RECORDS = [r for m in (report, inspection) for r in vars(m).values() if isinstance(r, type) and hasattr(r, "__slots__")]
+RECORDS = [r for m in (report, inspection) for r in vars(m).values() if is_dataclass(r) and r.__module__ == m.__name__]
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda r: r.__name__)
@@ -93,3 +99,22 @@ def test_every_field_of_the_report_is_told(record):
     renamed = report._RENAMED
     for f in fields(record):
         assert f"`{renamed.get(f.name, f.name)}`" in text, f.name
+
+
+# ---------------------------------------------------------------------- what the pages name
+def test_the_example_config_is_accepted_and_shows_every_key(tmp_path):
+    example = re.search(r"```toml\n(.*?)```", (DOCS / "config.md").read_text("utf-8"), re.DOTALL)[1]
+    file = tmp_path / "trainmon.toml"
+    file.write_text(example)
+    settings = load_settings(str(file))
+    assert "plateau" not in {r.name for r in settings.rules}
+    config = parse_config(example, "trainmon.toml")
+    assert all([config.roles, config.answers, config.disabled])
+    assert {key for changes in config.rules.values() for key in changes} == set(CHANGES)
+
+
+def test_the_reading_page_names_every_key_dialect_and_file():
+    text = (DOCS / "reading.md").read_text("utf-8")
+    named = {*keys.STEP_KEYS, *keys.EPOCH_KEYS, *keys.TIME_KEYS, *keys.TOTAL_KEYS, *keys.MODE_KEYS, *keys.MODES}
+    named |= {p.dialect for p in load_dialects().patterns} | CONFIG_KEYS | set(shapes_of_json.ROWS)
+    assert {n for n in named if f"`{n}`" not in text} == set()
