@@ -1,9 +1,9 @@
 """Runs and attempts: where one source starts over.
 
-When a tag's step goes back, the job was restarted. If it begins again within one logging interval of zero it
-is another run (`name#2`); else it resumed, and a new attempt of the same run begins. Steps are compared
-within a tag only: tags of one file may live on different axes (Megatron's `lm loss vs samples`), and a
-validation record may carry a step ahead of the training records around a resume.
+When a tag's step goes back, the job was restarted. If it begins again within one logging interval of zero, or no
+later than it began in this run, it is another run (`name#2`); else it resumed, and a new attempt of the same run
+begins. Steps are compared within a tag only: tags of one file may live on different axes (Megatron's `lm loss vs
+samples`), and a validation record may carry a step ahead of the training records around a resume.
 """
 
 from __future__ import annotations

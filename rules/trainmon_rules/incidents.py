@@ -62,13 +62,13 @@ class Incident:
 
     @property
     def precursors(self) -> tuple[Finding, ...]:
-        """Findings of other symptoms that began before the lead, earliest first."""
+        """Findings of other symptoms that began no later than the lead, earliest first."""
         early = [f for f in self.findings if f.symptom != self.symptom and f.onset_step <= self.lead.onset_step]
         return tuple(sorted(early, key=lambda f: (f.onset_step, f.row, f.rule)))
 
     @property
     def state(self) -> State:
-        """Firing while any finding of the worst kind is; else ended or resolved."""
+        """Firing while any finding is; else ended if any was when its run ended; else resolved."""
         states = {f.state for f in self.findings}
         if State.FIRING in states:
             return State.FIRING

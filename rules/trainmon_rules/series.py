@@ -2,7 +2,7 @@
 
 A series keeps a ring of recent points, one robust baseline and one long history (`history`). Detectors own
 scalars only. The baseline is refreshed at *block* boundaries, which are fixed by a point's index (after every
-point at first, after 64 later), and tests against it are elementwise; so nothing here depends on how the
+point at first, after 256 at last), and tests against it are elementwise; so nothing here depends on how the
 points were cut into chunks.
 
 The baseline is the published recipe that stays quiet on healthy streams and survives bad points: median and
@@ -29,8 +29,8 @@ WINDOW = 64  # accepted points behind the baseline; a longer one takes a young l
 MIN_POINTS = 6  # fewer accepted points give no baseline
 SIGMAS = 6.0
 SIGMAS_SHORT = 12.0  # with fewer than 12 points the scale itself is uncertain
-RELATIVE_FLOOR = 0.02  # of the level: smaller moves are never flagged
-LOG_FLOOR = 0.1  # the same for series judged by their logarithm
+RELATIVE_FLOOR = 0.02  # of the level; half of it is the least standard deviation, so under 6 % nothing is flagged
+LOG_FLOOR = 0.1  # the same for series judged by their logarithm: under 0.3 nothing is flagged
 READMIT = 128  # flagged points after which the new level is accepted as normal
 OUTLIER_MEMORY = 384  # points for which an isolated outlier is remembered
 OUTLIER_SIGMAS = 4.0

@@ -1,18 +1,20 @@
 """divergence: the loss rises and doesn't come back, or keeps rising.
 
-What it detects: the median of the last reports lies above the best level so far by six standard errors, by 12 %
-of all progress made and by 2 % of the level, for several looks in a row. Rewards and evaluation metrics are
-judged with the sign turned. In very short logs: twice the level of all reports so far, twice among three.
+What it detects: the median of the last reports lies above the best level so far by six standard errors, by 12 % of
+all progress made and by 2 % of the level, for several looks in a row. Rewards and evaluation metrics are judged
+with the sign turned. In very short logs: twice the level of all reports so far, twice among three, or a loss of
+87.3365, minus the log of the smallest float.
 
 Why it matters: every further step makes the checkpoint worse; the last good one is getting old.
 
 Example: 104B parameters at the end of warm-up: 6.4 → 10.2 within forty iterations, later NaN. Or a policy whose
 reward falls from 424 to 9 and stays there.
 
-When it is wrong: a spike that recovers is `loss-spike`; a warm restart lifts the loss for a while (then it is a
-warning that resolves). The scale is the run's own progress, not the loss, so that signed losses and language
-models work; and the reference is a median over three times as many reports as the test, because the lowest of many
-medians is an extreme value. Critical only once it has lasted and half of the progress is lost.
+When it is wrong: a loss that comes back was a spike, and the finding is then called `loss-spike`; a warm restart
+lifts the loss for a while (then it is a warning that resolves). The scale is the run's own progress, not the loss,
+so that signed losses and language models work; and the reference is a median over three times as many reports as
+the test, because the lowest of many medians is an extreme value. Critical only once it has lasted and half of the
+progress is lost.
 
 Fixes: stop; resume from the checkpoint at the best level with a 3–10 times smaller rate; clip the gradient norm.
 

@@ -3,7 +3,7 @@
 An excursion opens when two of the last three reports are above the baseline's threshold (z6 2-of-3: no false
 alarm and one report of delay on block-bootstrapped healthy residuals, where 1-of-1 gives .094 a run). It is
 measured against the baseline that held when it opened, follows its peak, and closes when five reports in a
-row are back below half the threshold.
+row are back below half the threshold, or after 150 reports, when it is the new level.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
 """grad-explosion: the gradient norm leaves its range by orders of magnitude.
 
-What it detects: two of three reports at a hundred times the baseline's level; or, at the start of a run, a norm
-that spans more than four orders of magnitude within the first reports while the loss doesn't fall.
+What it detects: two of three reports at a hundred times the baseline's level; among the first fifteen, at a hundred
+times the first two while the loss is no better; or, within the first 64 reports, a largest norm ten thousand times
+the median while the loss doesn't fall.
 
 Why it matters: with such a gradient one update can destroy what was learnt; without clipping it usually ends
 in NaN.
 
 Example: gradient norms of 3.4e10, 62, 3.5e4 in the first 23 reports of a fine-tune whose loss stays at 12.
 
-When it is wrong: norms of unscaled fp16 gradients are large by nature; only ratios to the run's own past count.
-A single report is never an explosion. It is a warning; critical if the loss is no better than before (or, at
-the start, hasn't fallen).
+When it is wrong: norms of unscaled fp16 gradients are large by nature; only ratios to the run's own past count. A
+single report is an explosion only at the start. It is a warning; critical if it has lasted 32 reports and the loss
+is clearly worse than before, or if the start spans those four orders of magnitude.
 
 Fixes: clip the gradient norm (1.0 for language models, 5.0 in general, 0.5 where sensitive), lower the rate
 3–10 times, warm up, check the initialisation.

@@ -1,7 +1,8 @@
 """loss-scale-collapse: the mixed-precision loss scale halves away without growing back.
 
 What it detects: four or more falls within twenty reports after the scale had settled; four falls down to 16 or
-less; a scale of 1/1000 or less; or updates skipped three times running at a scale of 1 or less.
+less; a scale of 1/1000 or less; updates skipped three times running at a scale of 1 or less; or more than 24 falls
+without settling.
 
 Why it matters: every fall is a skipped update caused by a non-finite gradient. When the scale can't fall any
 further, gradients underflow or every step is skipped: the run is dead, though its loss may still look alive.

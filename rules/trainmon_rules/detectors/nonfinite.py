@@ -6,8 +6,8 @@ repeated, while the gradient norm isn't finite.
 
 Why it matters: from the first non-finite update on, every weight may be NaN and every later step is wasted.
 
-Example: `{"step": 900, "loss": NaN}`. The first such loss is a warning at once; the third report in a row, or
-a non-finite gradient norm beside it, makes it critical.
+Example: `{"step": 900, "loss": NaN}`. The first such loss is a warning at once; the third report in a row, or a
+non-finite gradient norm beside it, makes it critical. A validation loss alone stays a warning.
 
 When it is wrong: an fp16 loss scaler makes single gradient norms infinite by design, and skips those steps. A
 lone non-finite gradient norm beside a finite loss is therefore silent where a loss scale is logged (fewer than
