@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 SAMPLE ?= tests/data/samples/nan-after-explosion.jsonl
 
-.PHONY: demo test test-quick lint format bench-start samples corpus clean help
+.PHONY: help demo test test-quick lint format clean bench-start samples corpus pictures
 
 help:               ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -54,3 +54,6 @@ samples: $(VENV)/.installed ## write the shipped sample runs afresh
 
 corpus: $(VENV)/.installed  ## score on the corpus named by TRAINMON_CORPUS and rewrite docs/corpus.md
 	$(BIN)/python -m tests.corpus_score $(TRAINMON_CORPUS) --write docs/corpus.md
+
+pictures: $(VENV)/.installed ## draw the pictures of the README from shipped runs
+	$(BIN)/python docs/pictures.py
