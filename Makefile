@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 SAMPLE ?= tests/data/samples/nan-after-explosion.jsonl
 
-.PHONY: demo test test-quick lint format bench-start samples docs corpus clean help
+.PHONY: help demo test test-quick lint format clean bench-start samples docs corpus pictures
 
 help:               ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -57,3 +57,6 @@ docs: $(VENV)/.installed    ## write the generated pages of docs/ afresh
 
 corpus: $(VENV)/.installed  ## score on the corpus named by TRAINMON_CORPUS and rewrite docs/corpus.md
 	$(BIN)/python -m tests.corpus_score $(TRAINMON_CORPUS) --write docs/corpus.md
+
+pictures: $(VENV)/.installed ## draw the pictures of the README from shipped runs
+	$(BIN)/python docs/pictures.py

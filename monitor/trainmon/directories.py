@@ -17,8 +17,7 @@ from trainmon.eventfiles import EventFile, chains
 from trainmon.folders import Folder, showable, walk
 from trainmon.readers import sniff
 from trainmon.recognise import Seen, head_of, recognise
-from trainmon.runs import distinct
-from trainmon.specs import RunSpec, SourceSpec
+from trainmon.specs import EVALUATION, RunSpec, SourceSpec, distinct
 from trainmon_rules.errors import BadInput
 from trainmon_rules.roles import RoleTable
 
@@ -32,7 +31,6 @@ TELLING = (
 )  # fmt: skip
 """Names of logs that tell the run of their directory, however many formats it is told in."""
 
-EVALUATION = frozenset({"validation", "val", "valid", "eval", "evaluation"})
 SIBLINGS = EVALUATION | {"train", "training", "test", "dev"}
 SIBLING = re.compile(r"(eval|test|val|validation)_.+")
 CHECKPOINT = re.compile(r"checkpoint-(\d{1,18})")

@@ -6,14 +6,11 @@ stand beside them, are one run; any other log is a run of its own.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainmon.folders import showable
-from trainmon.specs import RunSpec, SourceSpec
+from trainmon.specs import EVALUATION, RunSpec, SourceSpec, distinct
 from trainmon_rules.errors import BadInput
 
 if TYPE_CHECKING:
@@ -64,8 +61,6 @@ def _file(path: Path) -> RunSpec:
 def _prefix(path: Path) -> str:
     """Keras gives its validation curves the training names: the directory alone tells them apart."""
     parent = path.resolve().parent.name
-    from trainmon.directories import EVALUATION  # noqa: PLC0415
-
     if parent.lower() not in EVALUATION:
         return ""
     from trainmon.eventfiles import is_event_file  # noqa: PLC0415
@@ -75,16 +70,3 @@ def _prefix(path: Path) -> str:
         return f"{showable(parent)}/" if is_event_file(head_of(path)[0]) else ""
     except OSError:
         return ""
-
-
-def distinct(specs: Iterable[RunSpec]) -> list[RunSpec]:
-    """Return the runs with names that are told apart: by the root's name first, then by a number."""
-    runs = list(specs)
-    counts = Counter(r.name for r in runs)
-    runs = [replace(r, name=f"{r.home}/{r.name}") if counts[r.name] > 1 and r.home else r for r in runs]
-    used: Counter[str] = Counter()
-    out = []
-    for r in runs:
-        used[r.name] += 1
-        out.append(r if used[r.name] == 1 else replace(r, name=f"{r.name} ({used[r.name]})"))
-    return out

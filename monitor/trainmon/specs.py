@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+EVALUATION = frozenset({"validation", "val", "valid", "eval", "evaluation"})
+"""Directories beside or below a run's own that hold its evaluation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +52,16 @@ class RunSpec:
     name: str
     sources: tuple[SourceSpec, ...] = field(default=())
     home: str = ""
+
+
+def distinct(specs: Iterable[RunSpec]) -> list[RunSpec]:
+    """Return the runs with names that are told apart: by the root's name first, then by a number."""
+    runs = list(specs)
+    counts = Counter(r.name for r in runs)
+    runs = [replace(r, name=f"{r.home}/{r.name}") if counts[r.name] > 1 and r.home else r for r in runs]
+    used: Counter[str] = Counter()
+    out = []
+    for r in runs:
+        used[r.name] += 1
+        out.append(r if used[r.name] == 1 else replace(r, name=f"{r.name} ({used[r.name]})"))
+    return out

@@ -18,6 +18,7 @@ from typing import Any
 
 from trainmon_rules.errors import BadConfig
 from trainmon_rules.rules import known as refuse
+from trainmon_rules.words import short
 
 Facts = Mapping[str, Any]
 _PLACE = re.compile(r"\{([a-z_0-9]+)\}")
@@ -151,7 +152,7 @@ def show(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:,.0f}" if value.is_integer() and 1000 <= abs(value) < 1e9 else f"{value:.3g}"
+        return f"{value:,.0f}" if value.is_integer() and 1000 <= abs(value) < 1e9 else short(value, 3)
     if isinstance(value, int):
         return str(value)
     return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)

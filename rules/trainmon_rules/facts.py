@@ -111,6 +111,8 @@ def find_facts(incident: Incident, run: Run) -> dict[str, Any]:
     own = _series_of(attempt, lead)
     if own is not None:
         report = report_number(own, lead.index, onset)
+        for loss in attempt.of_role("train_loss", lead.source):  # a scale that is logged only when it falls says little
+            report = max(report, report_number(loss, loss.count - 1, onset))
         facts |= {
             "onset_report": report,
             "at_start": report <= START_REPORTS and incident.attempt == 0,

@@ -125,6 +125,11 @@ def scale_facts(attempt: Attempt, incident: Incident) -> dict[str, Any]:
         falls = int((np.diff(scale[-SCALE_REPORTS - 1 :]) < 0).sum())
         led = led or (falls >= LED_FALLS and lead.symptom != "loss-scale-collapse" and len(scale) > SCALE_REPORTS)
         facts |= {"scale_now": float(scale[-1]), "scale_falls": falls, "scale_steady": falls <= 1 and not led}
+        if lead.symptom == "loss-scale-collapse":
+            facts |= {
+                "scale_now": lead.evidence.get("scale now", scale[-1]),
+                "scale_falls": lead.evidence.get("falls", falls),
+            }
     if led:
         facts["scale_led"] = True
     return facts

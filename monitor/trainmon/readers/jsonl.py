@@ -10,17 +10,16 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import msgspec
 
 from trainmon.readers.keys import EPOCH_KEYS, STEP_KEYS
-from trainmon.readers.lines import BOM, LineCutter
+from trainmon.readers.lines import BOM
+from trainmon.readers.linewise import LinewiseReader
 from trainmon.readers.records import Records
 from trainmon.readers.values import find_key, flatten
-from trainmon_rules.points import Batch
 
 CONFIG_KEYS = frozenset(
     {"config", "args", "argv", "hparams", "hyperparameters", "hyper_parameters", "settings", "cfg", "_config"}
@@ -85,43 +84,14 @@ def add_record(records: Records, record: Mapping[str, Any]) -> None:
         records.add_row(tuple(record), tuple(record.values()))
 
 
-class JsonlReader:
+class JsonlReader(LinewiseReader):
     """Reads JSON lines as they come."""
 
     format: ClassVar[str] = "jsonl"
 
     def __init__(self) -> None:
-        self.lines = LineCutter()
-        self.records = Records()
+        super().__init__()
         self.conflict = False
-
-    @property
-    def axis(self) -> str:
-        """Name of the step axis."""
-        return self.records.axis
-
-    @property
-    def skipped(self) -> Counter[str]:
-        """What was passed over."""
-        counts = self.records.skipped.copy()
-        if self.lines.too_long:
-            counts["lines over the limit"] = self.lines.too_long
-        return counts
-
-    @property
-    def offset(self) -> int:
-        """Offset of the first byte not consumed."""
-        return self.lines.offset
-
-    def feed(self, data: bytes) -> Batch:
-        """Take the next bytes; return the records that became complete."""
-        self._read(self.lines.feed(data))
-        return self.records.take()
-
-    def finish(self) -> Batch:
-        """Return the last line, if it is whole, and what was held back."""
-        self._read(self.lines.finish(), cut=True)
-        return self.records.finish()
 
     def _read(self, lines: Iterable[tuple[int, int, bytes]], cut: bool = False) -> None:
         """Read lines; `cut` says that they may end anywhere, which is no error."""

@@ -7,19 +7,16 @@ name and digest). Infinity stands as ±1.797e308.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable
 from typing import ClassVar
 
-from trainmon.readers.lines import LineCutter
-from trainmon.readers.records import Records
+from trainmon.readers.linewise import LinewiseReader
 from trainmon.readers.values import number, wall_time, whole
-from trainmon_rules.points import Batch
 
 LINE = re.compile(rb"\d{12,14} [-+.\deEnaifNAIF]+( -?\d+( \S+ \S+)?)?")
 
 
-class MlflowReader:
+class MlflowReader(LinewiseReader):
     """Reads one metric of an MLflow run.
 
     Parameters
@@ -32,36 +29,7 @@ class MlflowReader:
 
     def __init__(self, tag: str) -> None:
         self.tag = tag
-        self.lines = LineCutter()
-        self.records = Records()
-
-    @property
-    def axis(self) -> str:
-        """Name of the step axis: "step", or "row" where no step was written."""
-        return self.records.axis
-
-    @property
-    def skipped(self) -> Counter[str]:
-        """What was passed over."""
-        counts = self.records.skipped.copy()
-        if self.lines.too_long:
-            counts["lines over the limit"] = self.lines.too_long
-        return counts
-
-    @property
-    def offset(self) -> int:
-        """Offset of the first byte not consumed."""
-        return self.lines.offset
-
-    def feed(self, data: bytes) -> Batch:
-        """Take the next bytes; return the values that became complete."""
-        self._read(self.lines.feed(data))
-        return self.records.take()
-
-    def finish(self) -> Batch:
-        """Return the last line, if it is whole."""
-        self._read(self.lines.finish(), cut=True)
-        return self.records.finish()
+        super().__init__()
 
     def _read(self, lines: Iterable[tuple[int, int, bytes]], cut: bool = False) -> None:
         for at, offset, raw in lines:

@@ -16,7 +16,8 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from trainmon.readers.jsonl import CONFLICT, CONFLICT_ERROR
-from trainmon.readers.lines import BOM, LineCutter
+from trainmon.readers.lines import BOM
+from trainmon.readers.linewise import LinewiseReader
 from trainmon.readers.records import Records
 from trainmon.readers.values import flatten, number
 from trainmon_rules.points import Batch
@@ -55,7 +56,7 @@ def is_row_of_numbers(cells: Row) -> bool:
     return bool(filled) and all(number(c) is not None for c in filled)
 
 
-class TableReader:
+class TableReader(LinewiseReader):
     """Reads a table as it comes.
 
     Parameters
@@ -68,36 +69,12 @@ class TableReader:
 
     def __init__(self, tag: str = "") -> None:
         self.tag = tag
-        self.lines = LineCutter()
-        self.records = Records(settings_first=False)
+        super().__init__(Records(settings_first=False))
         self.delimiter = ""
         self.header: Row = ()
         self.conflict = False
         self.width = 0  # cells of the row before
         self._open: list[tuple[str, int, int]] = []  # lines of a row whose quote isn't closed yet
-
-    @property
-    def axis(self) -> str:
-        """Name of the step axis."""
-        return self.records.axis
-
-    @property
-    def skipped(self) -> Counter[str]:
-        """What was passed over."""
-        counts = self.records.skipped.copy()
-        if self.lines.too_long:
-            counts["lines over the limit"] = self.lines.too_long
-        return counts
-
-    @property
-    def offset(self) -> int:
-        """Offset of the first byte not consumed."""
-        return self.lines.offset
-
-    def feed(self, data: bytes) -> Batch:
-        """Take the next bytes; return the rows that became complete."""
-        self._read(self.lines.feed(data))
-        return self.records.take()
 
     def finish(self) -> Batch:
         """Return the last row and what was held back; a row cut in its middle is counted and not used."""

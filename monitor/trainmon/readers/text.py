@@ -22,20 +22,19 @@ from trainmon.readers.dialects import LinePattern, load_dialects
 from trainmon.readers.jsonl import parse_json
 from trainmon.readers.keys import STEP_KEYS
 from trainmon.readers.lines import BOM, LineCutter
+from trainmon.readers.linewise import LinewiseReader
 from trainmon.readers.prefixes import Bar, clean, strip_prefix, take_bar
-from trainmon.readers.records import Records
 from trainmon.readers.textscale import Overflows
 from trainmon.readers.textsteps import Steps
 from trainmon.readers.textvalues import cells, column_starts, to_number
 from trainmon.readers.values import find_key, flatten, number
-from trainmon_rules.points import Batch
 
 MAX_TEXT = 1 << 14  # bytes; expressions are not tried on longer lines, so that no line costs much time
 MAX_COUNT = 2**53  # the largest step that a float still counts
 RECENT = 64  # lines remembered to recognise one that is printed again
 
 
-class TextReader:
+class TextReader(LinewiseReader):
     """Reads text logs as they come.
 
     Parameters
@@ -47,8 +46,7 @@ class TextReader:
     format: ClassVar[str] = "text"
 
     def __init__(self, extra: Path | None = None) -> None:
-        self.lines = LineCutter()
-        self.records = Records()
+        super().__init__()
         self.matched: Counter[str] = Counter()  # dialect → lines
         self._dialects = load_dialects(extra)
         self._preferred = -1
@@ -63,36 +61,8 @@ class TextReader:
         self._recent: deque[str] = deque(maxlen=RECENT)
         self._first: int | None = None
 
-    @property
-    def axis(self) -> str:
-        """Name of the step axis."""
-        return self.records.axis
-
-    @property
-    def skipped(self) -> Counter[str]:
-        """What was passed over."""
-        counts = self.records.skipped.copy()
-        if self.lines.too_long:
-            counts["lines over the limit"] += self.lines.too_long
-        return counts
-
-    @property
-    def offset(self) -> int:
-        """Offset of the first byte not consumed."""
-        return self.lines.offset
-
-    def feed(self, data: bytes) -> Batch:
-        """Take the next bytes; return the records that became complete."""
-        self._read(self.lines.feed(data))
-        return self.records.take()
-
-    def finish(self) -> Batch:
-        """Return the last line and what was held back."""
-        self._read(self.lines.finish())
-        return self.records.finish()
-
     # ------------------------------------------------------------------ lines
-    def _read(self, lines: Iterable[tuple[int, int, bytes]]) -> None:
+    def _read(self, lines: Iterable[tuple[int, int, bytes]], cut: bool = False) -> None:
         for n, _, raw in lines:
             if len(raw) > MAX_TEXT:
                 self.records.skipped["lines over the limit"] += 1

@@ -12,6 +12,7 @@ from typing import Any
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.findings import Finding
 from trainmon_rules.series import Block, Series
+from trainmon_rules.words import short
 
 METRICS = ("eval_metric", "train_metric")
 
@@ -76,7 +77,9 @@ class Constant(Detector):
                 return
             first, last = float(values[:3].mean()), float(values[-10:].mean())
             if 0 <= last < 0.01 * first:
-                summary = f"{self.series.tag} is 0 while the training loss is down to {last:.3g}: are there any labels?"
+                summary = (
+                    f"{self.series.tag} is 0 while the training loss is down to {short(last, 3)}: are there any labels?"
+                )
                 yield self._say_constant(block, i, summary, {"value": 0.0, "first loss": first, "loss now": last})
 
     def _say_constant(self, block: Block, i: int, summary: str, evidence: dict[str, Any]) -> Finding:

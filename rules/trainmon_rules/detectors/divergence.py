@@ -39,6 +39,7 @@ from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import FloatArray
 from trainmon_rules.robust import median
 from trainmon_rules.series import Block, Series, block_end
+from trainmon_rules.words import short
 
 QUICK, QUICK_LOSS = 5, 16  # reports whose median is enough for a fall off a cliff; a shorter rise of a loss is a spike
 LASTING, LASTING_SHORT = 40, 10  # reports since the onset before it can be critical
@@ -228,7 +229,7 @@ class Divergence(Detector):
         symptom = "loss-spike" if self.series.role in ("train_loss", "val_loss") else found.symptom
         level = now * (self.series.direction or 1)
         return resolved(
-            found.changed(last_step=step, symptom=symptom, **words), step, f"back at {level:.4g} by step {step}"
+            found.changed(last_step=step, symptom=symptom, **words), step, f"back at {short(level)} by step {step}"
         )
 
     def _words(self, peak: float, progress: float, then: str = "and has not come back") -> dict[str, Any]:
@@ -239,7 +240,8 @@ class Divergence(Detector):
         share = abs(now - best) / progress if known else 0.0
         lost = f"; {100 * share:.0f} % of its progress is lost" if 0 < share <= 1 else ""
         return {
-            "summary": f"{self.series.tag} {verb} from {best:.4g} (step {self.best_step}) to {now:.4g} {then}{lost}",
+            "summary": f"{self.series.tag} {verb} from {short(best)} (step {self.best_step}) "
+            f"to {short(now)} {then}{lost}",
             "evidence": {
                 "best level": best,
                 "best level at step": self.best_step,

@@ -37,6 +37,7 @@ from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.robust import median
 from trainmon_rules.series import Block, Series
 from trainmon_rules.trend import Rate, Trend, next_look, noise, trend_of
+from trainmon_rules.words import short
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +187,8 @@ class Flat(Constant):
         if self.rate.known:
             evidence["learning rate"] = self.rate.last
         summary = (
-            f"{self.series.tag} has not improved in {trend.count} reports: {sign * t.first:.4g} in the first third, "
-            f"{sign * t.last:.4g} in the last"
+            f"{self.series.tag} has not improved in {trend.count} reports: {short(sign * t.first)} in the first third, "
+            f"{short(sign * t.last)} in the last"
         )
         self.level = t.last
         self.said_at = trend.count

@@ -34,6 +34,7 @@ from trainmon_rules.detectors.excursion import HITS, Episode, Hit
 from trainmon_rules.detectors.grad_spike import GradSpike
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.series import Baseline, Block, Series
+from trainmon_rules.words import short
 
 LOOKS = (8, 12, 16, 24, 32, 48, 64)  # reports at which the start is judged
 
@@ -89,7 +90,8 @@ class GradExplosion(GradSpike):
         return self.finding(
             block,
             at,
-            f"{self.series.tag} spans {middle:.3g} to {top:.3g} in the first {seen} reports and the loss does not fall",
+            f"{self.series.tag} spans {short(middle, 3)} to {short(top, 3)} in the first {seen} reports "
+            "and the loss does not fall",
             {"largest": top, "median": middle, "ratio": top / middle, "loss first": first, "loss now": last},
             int(self.series.before(seen, seen).step[0]),
             severity=Severity.CRITICAL,
@@ -107,9 +109,8 @@ class GradExplosion(GradSpike):
             return None
         top = float(norms[-3:].max())
         ratio = {"first": first, "peak": top, "ratio": top / first, "loss now": float(loss[-1])}
-        summary = (
-            f"{self.series.tag} grew from {first:.3g} to {top:.3g} within {seen} reports and the loss is no better"
-        )
+        grew = f"{self.series.tag} grew from {short(first, 3)} to {short(top, 3)}"
+        summary = f"{grew} within {seen} reports and the loss is no better"
         start = int(np.flatnonzero(norms > 3 * first)[0])
         return self.finding(block, at, summary, ratio, int(view.step[start]), float(view.time[start]), Severity.WARNING)
 

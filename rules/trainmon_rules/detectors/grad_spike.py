@@ -30,6 +30,7 @@ import numpy as np
 from trainmon_rules.detectors.excursion import HITS, Episode, Excursion, Hit
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.series import Baseline, Block
+from trainmon_rules.words import short
 
 
 class GradSpike(Excursion):
@@ -94,8 +95,8 @@ class GradSpike(Excursion):
     def _words(self, b: Baseline, onset: Hit, peak: Hit) -> dict[str, Any]:
         level = math.exp(b.level)
         return {
-            "summary": f"{self.series.tag} jumped from {level:.3g} to {peak.value:.3g} "
-            f"({peak.value / level:.3g} times, peak at step {peak.step})",
+            "summary": f"{self.series.tag} jumped from {short(level, 3)} to {short(peak.value, 3)} "
+            f"({short(peak.value / level, 3)} times, peak at step {peak.step})",
             "evidence": {
                 "level before": level,
                 "peak": peak.value,

@@ -33,6 +33,7 @@ from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.findings import Finding
 from trainmon_rules.robust import median
 from trainmon_rules.series import Block, Series
+from trainmon_rules.words import short
 
 EXPLODED = 100.0  # a first norm above this is an explosion, no reference
 
@@ -89,7 +90,7 @@ class GradVanishing(Detector):
                 self.back += 1
                 if self.back >= self.params.reports:
                     step = int(block.step[i])
-                    yield resolved(self.open, step, f"the norm is back at {value:.3g} by step {step}")
+                    yield resolved(self.open, step, f"the norm is back at {short(value, 3)} by step {step}")
                     self.open = None
             return
         self.back = 0
@@ -161,8 +162,8 @@ class GradVanishing(Detector):
             "loss now": now,
         }
         summary = (
-            f"{self.series.tag} fell from {reference:.3g} to {level:.2g} by step {onset} "
-            f"while the loss stands at {now:.4g}"
+            f"{self.series.tag} fell from {short(reference, 3)} to {level:.2g} by step {onset} "
+            f"while the loss stands at {short(now)}"
         )
         return self.finding(block, i, summary, evidence, onset, time)
 

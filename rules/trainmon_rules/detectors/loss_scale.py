@@ -32,6 +32,7 @@ import numpy as np
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.series import Block, Series
+from trainmon_rules.words import short
 
 
 class LossScaleCollapse(Detector):
@@ -108,7 +109,7 @@ class LossScaleCollapse(Detector):
         if self.open is not None:
             if grown and scale > self.params.dead and self.quiet >= self.params.settle:
                 step = int(block.step[i])
-                yield resolved(self.open.changed(last_step=step), step, f"the scale grows again ({scale:.4g})")
+                yield resolved(self.open.changed(last_step=step), step, f"the scale grows again ({short(scale)})")
                 self.open = None
             elif self.quiet == 0:
                 yield from self._worse(block, i, scale)
@@ -134,18 +135,21 @@ class LossScaleCollapse(Detector):
         falls = sum(1 for f in self.falls if f[0] > index - p.window)
         tag, start = self.series.tag, (self._first(index) or (0, 0, scale))[2]
         if scale <= p.dead:
-            return f"{tag} is down to {scale:.3g}: gradients underflow or every update is skipped", Severity.CRITICAL
+            return (
+                f"{tag} is down to {short(scale, 3)}: gradients underflow or every update is skipped",
+                Severity.CRITICAL,
+            )
         if self.stuck >= p.stuck:
-            return f"{tag} is stuck at {scale:.3g} and every update is skipped", Severity.CRITICAL
+            return f"{tag} is stuck at {short(scale, 3)} and every update is skipped", Severity.CRITICAL
         if falls >= p.falls and scale <= p.low:
-            return f"{tag} fell {falls} times, from {start:.4g} to {scale:.4g}", Severity.CRITICAL
+            return f"{tag} fell {falls} times, from {short(start)} to {short(scale)}", Severity.CRITICAL
         if falls >= p.falls and self.settled:
             return (
-                f"{tag} fell {falls} times within {p.window} reports, from {start:.4g} to {scale:.4g}",
+                f"{tag} fell {falls} times within {p.window} reports, from {short(start)} to {short(scale)}",
                 self.rule.severity,
             )
         if self.total > p.endless:
-            return f"{tag} has fallen {self.total} times without settling (now {scale:.4g})", self.rule.severity
+            return f"{tag} has fallen {self.total} times without settling (now {short(scale)})", self.rule.severity
         return "", self.rule.severity
 
     def _worse(self, block: Block, i: int, scale: float) -> Iterator[Finding]:

@@ -35,6 +35,7 @@ from trainmon_rules.detectors.schedule import restarted
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.robust import median
 from trainmon_rules.series import Baseline, Block, Series
+from trainmon_rules.words import short
 
 YOUNG = 12  # reports before which a spike is measured by the range of those before it
 RESTART_REACH = 192  # reports after a warm restart in which a rise is explained by it; the baseline follows after 128
@@ -118,7 +119,7 @@ def _words(tag: str, b: Baseline, onset: Hit, peak: Hit, direction: int) -> dict
     sigmas = peak.excess / b.scale
     shown = f"{sigmas:.0f}" if sigmas < 1000 else "over 1000"
     return {
-        "summary": f"{tag} jumped from {level:.4g} to {peak.value:.4g} "
+        "summary": f"{tag} jumped from {short(level)} to {short(peak.value)} "
         f"(peak at step {peak.step}; {shown} standard deviations)",
         "evidence": {
             "level before": level,

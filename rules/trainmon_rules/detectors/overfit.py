@@ -46,6 +46,7 @@ from trainmon_rules.detectors.evaluations import (
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import FloatArray
 from trainmon_rules.series import Block, Series
+from trainmon_rules.words import short
 
 SAMPLES = 8  # times that the training loss is looked at for a group
 GROUPS = 64  # evaluations or groups of evaluations that are kept
@@ -202,9 +203,9 @@ class Overfit(Detector):
             last = self.groups[-1]
             evidence |= {"training loss then": best.train, "training loss now": last.train}
             evidence["gap"] = sign * now - last.train
-            train = f"training loss {best.train:.4g} → {last.train:.4g}"
+            train = f"training loss {short(best.train)} → {short(last.train)}"
         return {
-            "summary": f"{self.series.tag} rose from {sign * level:.4g} (best, step {best.step}) "
-            f"to {sign * now:.4g}; {train}",
+            "summary": f"{self.series.tag} rose from {short(sign * level)} (best, step {best.step}) "
+            f"to {short(sign * now)}; {train}",
             "evidence": evidence,
         }

@@ -36,6 +36,7 @@ from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.robust import median
 from trainmon_rules.series import Block, Series
 from trainmon_rules.trend import Rate, Tie, Ties, Trend, next_look, noise, trend_of
+from trainmon_rules.words import short
 
 METRICS = ("eval_metric", "train_metric")
 CLASSES = (2, 10, 100, 1000)  # whose logarithm a loss is compared with
@@ -200,7 +201,7 @@ class Plateau(Detector):
         if classes:
             evidence["ln of classes"] = math.log(classes)
             why = f" = ln {classes}: it answers at chance"
-        summary = f"{self.series.tag} stands at {sign * h.level:.4g}{why}; nothing gained since step {h.step}"
+        summary = f"{self.series.tag} stands at {short(sign * h.level)}{why}; nothing gained since step {h.step}"
         severity = Severity.WARNING if classes else None
         self.open = self.finding(block, at, summary, evidence, h.step, math.nan, severity)
         return self.open
