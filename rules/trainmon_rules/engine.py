@@ -22,7 +22,7 @@ from trainmon_rules.clock import Clock
 from trainmon_rules.detectors import DETECTORS, Detector, Rule
 from trainmon_rules.detectors.hold import Held
 from trainmon_rules.findings import Finding, State
-from trainmon_rules.incidents import Incident, group
+from trainmon_rules.incidents import Incident, group, visible
 from trainmon_rules.points import Batch, Boundary, Chunk, Finish, Params, Problem
 from trainmon_rules.roles import RoleTable
 from trainmon_rules.rules import load_rules
@@ -132,7 +132,7 @@ class Run:
 
         Of several sources that tell the same run, the one of the lowest rank speaks for each of its roles.
         """
-        return group(self.name, [f for f in self.findings.values() if not self._spoken_for(f)])
+        return group(self.name, visible(f for f in self.findings.values() if not self._spoken_for(f)))
 
     def _spoken_for(self, f: Finding) -> bool:
         """Whether a richer source has the finding's role, and hadn't ended when it began."""
@@ -245,11 +245,22 @@ class Session:
         """Close what is open: the job is over. Firing findings become ended; nothing else is decided."""
         for name in self.sources:
             self.close(name)
+        self.refresh()
         for run in self.runs:
             for key, f in run.findings.items():
                 if f.state is State.FIRING:
                     run.findings[key] = f.changed(state=State.ENDED)
         return self.runs
+
+    def refresh(self) -> None:
+        """Bring the findings that go on up to their latest numbers; nothing is decided, no event is due."""
+        for run in self.runs:
+            for attempt in run.attempts:
+                for t in attempt.tracked.values():
+                    for d in (*t.detectors, *t.waiting):
+                        found = d.standing()
+                        if found is not None and (said := run.findings.get(found.key)) and said.state is State.FIRING:
+                            run.findings[found.key] = found
 
     # ------------------------------------------------------------------ one segment
     def _run(self, number: int, src: Source) -> Run:
@@ -271,6 +282,7 @@ class Session:
     def _end_run(self, src: Source) -> None:
         """The source has begun another run: what was firing in the old one has ended with it."""
         run = self.runs[src.run]
+        self.refresh()
         for key, f in run.findings.items():
             if f.source == src.name and f.state is State.FIRING:
                 run.findings[key] = f.changed(state=State.ENDED)

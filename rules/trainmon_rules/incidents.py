@@ -86,6 +86,23 @@ class Incident:
         return frozenset(f.symptom for f in self.findings)
 
 
+DEPENDENT = frozenset({"learning", "generalization"})
+"""Families that say nothing new while the loss is not finite."""
+
+
+def visible(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings without those that a loss that is not finite explains."""
+    known = list(findings)
+    dead = [f for f in known if f.symptom == "nonfinite" and f.severity is Severity.CRITICAL]
+    return [f for f in known if f.family not in DEPENDENT or not any(_covers(n, f) for n in dead)]
+
+
+def _covers(nan: Finding, f: Finding) -> bool:
+    if nan.attempt != f.attempt or f.detected_step < nan.onset_step:
+        return False
+    return nan.resolved_step is None or f.detected_step <= nan.resolved_step
+
+
 def group(run: str, findings: Iterable[Finding]) -> list[Incident]:
     """Return the incidents of a run, in the order of their detection."""
     ordered = sorted(findings, key=_order)

@@ -76,7 +76,7 @@ class Divergence(Detector):
         self.quick = QUICK if series.direction < 0 else QUICK_LOSS
         self.error = self.sharp = math.inf  # noise of a median of m and of the quick one, from before a rise is watched
         self.open: Finding | None = None
-        self.peak = -math.inf
+        self.peak = self.now = -math.inf
         self.onset_index = 0
 
     def update(self, block: Block) -> Iterator[Finding]:
@@ -184,7 +184,7 @@ class Divergence(Detector):
 
     # ------------------------------------------------------------------ its life
     def _open(self, block: Block, at: int, end: int, now: float, best: float, progress: float) -> Finding:
-        self.peak = now
+        self.peak = self.now = now
         onset_step, onset_time, self.onset_index = self._onset(end, best, now)
         severity = self._severity(end, progress)
         words = self._words(now, progress)
@@ -203,7 +203,8 @@ class Divergence(Detector):
         """Critical once it has lasted: half of the progress is gone, and it is no small change of the level either."""
         rise = self.peak - self.best
         large = rise >= max(self.params.critical * progress, self.params.progress * abs(self.best))
-        lasted = end - self.onset_index >= (LASTING_SHORT if end < 160 else LASTING)
+        short_wait = end < 160 or self.series.direction < 0
+        lasted = end - self.onset_index >= (LASTING_SHORT if short_wait else LASTING)
         return Severity.CRITICAL if self.params.pages and large and lasted else Severity.WARNING
 
     def _follow(self, block: Block, at: int, now: float, rise: float, least: float, progress: float) -> Finding | None:
@@ -215,12 +216,12 @@ class Divergence(Detector):
             self.open, self.looks = None, 0
             return self._back(found, step, now, progress)
         grew = now > self.peak + 0.5 * (self.peak - self.best)
-        self.peak = max(self.peak, now)
+        self.peak, self.now = max(self.peak, now), now
         severity = max(found.severity, self._severity(block.start + at + 1, progress))
         if grew or severity > found.severity:
             self.open = found.changed(severity=severity, last_step=step, **self._words(self.peak, progress))
             return self.open
-        self.open = found.changed(last_step=step)
+        self.open = found.changed(last_step=step, **self._words(self.peak, progress))
         return None
 
     def _back(self, found: Finding, step: int, now: float, progress: float) -> Finding:
@@ -245,7 +246,8 @@ class Divergence(Detector):
             "evidence": {
                 "best level": best,
                 "best level at step": self.best_step,
-                "level now": now,
+                "worst level": now,
+                "level now": self.now * sign,
                 "change": now - best,
                 **({"progress before": progress} if known else {}),
             },

@@ -144,6 +144,11 @@ class Excursion(Detector):
         self.hits.clear()
         return resolved(e.finding.changed(last_step=e.last_step, **self.describe(e)), step, how)
 
+    def standing(self) -> Finding | None:
+        """Return the excursion that goes on, with its peak."""
+        e = self.episode
+        return None if e is None else e.finding.changed(last_step=e.last_step, **self.describe(e))
+
     def describe(self, e: Episode) -> dict[str, Any]:
         """Return summary and evidence as of now."""
         return {"summary": e.finding.summary, "evidence": e.finding.evidence}

@@ -164,5 +164,17 @@ class LossScaleCollapse(Detector):
             self.open = changed.changed(severity=severity, summary=why)
             yield self.open
 
+    def standing(self) -> Finding | None:
+        """Return the collapse that goes on, with the scale as it is now."""
+        found = self.open
+        if found is None:
+            return None
+        start = float(found.evidence["scale before"])
+        evidence = self._evidence(start, self.last)
+        summary = found.summary
+        if " times" in summary:
+            summary = f"{self.series.tag} fell {self.total} times, from {short(start)} to {short(self.last)}"
+        return found.changed(evidence=evidence, summary=summary)
+
     def _evidence(self, start: float, scale: float) -> dict[str, Any]:
         return {"scale before": start, "scale now": scale, "falls": self.total}
