@@ -141,8 +141,9 @@ def _tags(attempts: Sequence[Attempt]) -> list[TagFacts]:
     """Join the attempts' series of each tag."""
     found: dict[tuple[str, str], list[Series]] = {}
     for attempt in attempts:
-        for key, tracked in attempt.tracked.items():
-            found.setdefault(key, []).append(tracked.series)
+        for tracked in attempt.ordered():
+            s = tracked.series
+            found.setdefault((s.source, s.tag), []).append(s)
     return [_tag(series) for series in found.values()]
 
 

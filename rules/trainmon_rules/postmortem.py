@@ -184,7 +184,7 @@ def _blind(session: Session, roles: set[str]) -> list[Blind]:
 def _curves(run: Run) -> list[Curve]:
     out = []
     for attempt in run.attempts:
-        for t in attempt.tracked.values():
+        for t in attempt.ordered():
             s = t.series
             if s.role in PLOTTED:
                 step, low, mean, high, bad = (tuple(c.tolist()) for c in s.history.whole())

@@ -164,6 +164,7 @@ class Series:
     history: History = field(default_factory=History)
     first: FloatArray = field(default_factory=lambda: np.zeros(0))  # the first 16 values, as logged
     baseline: Baseline | None = None
+    wanted: int | None = None  # index of the first point that a waiting detector hasn't been shown
     shared: dict[str, Any] = field(default_factory=dict)  # summaries that several detectors read, by name
     _step: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     _time: FloatArray = field(default_factory=lambda: np.zeros(0))
@@ -180,7 +181,8 @@ class Series:
     # ------------------------------------------------------------------ points in
     def extend(self, c: Chunk) -> None:
         """Append the next points. They are judged when `blocks` is iterated."""
-        keep = max(0, min(self._done, self.count) - self.retain - self._base)
+        first = self._done if self.wanted is None else min(self._done, self.wanted)
+        keep = max(0, first - self.retain - self._base)
         self._step = np.concatenate([self._step[keep:], c.step])
         self._time = np.concatenate([self._time[keep:], c.time])
         self._value = np.concatenate([self._value[keep:], c.value])
@@ -218,14 +220,6 @@ class Series:
     def asof_row(self, row: int, n: int) -> View:
         """Return the last `n` points in records up to and including `row` of the same source."""
         end = self._base + int(np.searchsorted(self._row, row, "right"))
-        return self._view(end - n, end)
-
-    def asof(self, step: int, time: float, n: int) -> View:
-        """Return the last `n` points at or before a moment of another source: by wall time, else by step."""
-        if np.isfinite(time) and len(self._time) and np.isfinite(self._time[-1]):
-            end = self._base + int(np.searchsorted(self._time, time, "right"))
-        else:
-            end = self._base + int(np.searchsorted(self._step, step, "right"))
         return self._view(end - n, end)
 
     def _view(self, start: int, stop: int) -> View:
