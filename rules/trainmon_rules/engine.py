@@ -104,7 +104,7 @@ class Run:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """The user's answers and the run's hyper-parameters; of several sources the first that was opened goes first."""
+        """The user's answers and the run's hyper-parameters; of several sources the first one opened goes first."""
         return ChainMap(dict(self.answers), *(self.said[s] for s in _in_order(self.said, self.told)))
 
     @property

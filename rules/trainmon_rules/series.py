@@ -346,7 +346,7 @@ class Series:
         scale = max(mad, quantile(residual, 0.9) / 1.2816, 1e-12)
         sigmas = SIGMAS if n >= 12 else SIGMAS_SHORT
         threshold = max(
-            sigmas * max(scale, floor / 2),
+            sigmas * scale,
             3.0 * quantile(residual, 0.95),
             floor,
             OUTLIER_MARGIN * self._outlier_excess(now),

@@ -82,6 +82,8 @@ class GradStart(Detector):
         loss = self.peer("train_loss", block, at, seen).finite
         if len(norms) < 6 or len(loss) < 6 or norms.max() / np.median(norms) < self.params.span:
             return None
+        if np.partition(norms, -2)[-2] < NEAR * np.median(norms):  # one wild report is no exploding start
+            return None
         first, now = median(loss[:3]), median(loss[-5:])
         if now < first - 0.1 * abs(first):
             return None
@@ -112,7 +114,7 @@ class GradStart(Detector):
 
     def _follow(self, block: Block, i: int) -> Iterator[Finding]:
         found, value, step = self.open, float(block.value[i]), int(block.step[i])
-        if found is None or not np.isfinite(value):
+        if found is None or not (np.isfinite(value) and value > 0):
             return
         self.top = max(self.top, value)
         loss = self.peer("train_loss", block, i, 1).value

@@ -73,9 +73,9 @@ class LossScaleCollapse(Detector):
     def update(self, block: Block) -> Iterable[Finding]:
         """Yield a finding when the scale collapses, and when it has grown back."""
         value = block.value
-        steady = bool((value == self.last).all()) and self.open is None and self.last > 1.0
+        steady = bool(((value == self.last) | (value == 0.0)).all()) and self.open is None and self.last > 1.0
         if steady:
-            self._rest(len(value))
+            self._rest(int((value == self.last).sum()))
             return ()
         return self._scan(block)
 
@@ -86,7 +86,7 @@ class LossScaleCollapse(Detector):
 
     def _scan(self, block: Block) -> Iterator[Finding]:
         for i, scale in enumerate(block.value.tolist()):
-            if not np.isfinite(scale):
+            if not np.isfinite(scale) or scale == 0.0:  # 0 is a rounded number, not a scale
                 continue
             step, index = int(block.step[i]), block.start + i
             if scale < self.last:
