@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from trainmon_rules.diagnosis import Knowledge, diagnose
 from trainmon_rules.engine import Attempt, Run, Session
 from trainmon_rules.findings import Finding, Severity, State
@@ -46,7 +48,8 @@ def report_runs(
     live : bool
         The source may still grow; a run without an end then counts as running.
     """
-    return [report_run(session, run, knowledge, axis, dict(skipped or {}), live) for run in session.runs]
+    with np.errstate(all="ignore"):  # numbers like ±1e308 are data
+        return [report_run(session, run, knowledge, axis, dict(skipped or {}), live) for run in session.runs]
 
 
 def report_run(
@@ -58,8 +61,8 @@ def report_run(
     roles = run.tags_by_role(order)
     unmapped = roles.pop("", [])
     counts = dict(skipped)
-    if run.dropped_tags:
-        counts["tags over the limit"] = run.dropped_tags
+    if run.dropped_points:
+        counts["points of series over the limit"] = run.dropped_points
     if run.dropped_findings:
         counts["findings over the limit"] = run.dropped_findings
     return RunReport(
@@ -84,7 +87,8 @@ def report_run(
 def report_incident(incident: Incident, run: Run, knowledge: Knowledge) -> IncidentReport:
     """Return one incident with its diagnosis."""
     lead, onset = incident.lead, incident.onset
-    d = diagnose(incident, run, knowledge)
+    with np.errstate(all="ignore"):
+        d = diagnose(incident, run, knowledge)
     done = [f for f in incident.findings if f.resolved_step is not None]
     resolved_step = (
         max((f.resolved_step or 0 for f in done), default=None) if incident.state is State.RESOLVED else None
