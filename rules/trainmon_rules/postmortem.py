@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from trainmon_rules.diagnosis import Knowledge, diagnose
 from trainmon_rules.engine import Attempt, Run, Session
 from trainmon_rules.findings import Finding, Severity, State
@@ -48,7 +50,8 @@ def report_runs(
         The source may still grow; a run without an end then counts as running.
     """
     session.refresh()
-    return [report_run(session, run, knowledge, axis, dict(skipped or {}), live) for run in session.runs]
+    with np.errstate(all="ignore"):  # numbers like ±1e308 are data
+        return [report_run(session, run, knowledge, axis, dict(skipped or {}), live) for run in session.runs]
 
 
 def report_run(
@@ -60,8 +63,8 @@ def report_run(
     roles = run.tags_by_role(order)
     unmapped = roles.pop("", [])
     counts = dict(skipped)
-    if run.dropped_tags:
-        counts["tags over the limit"] = run.dropped_tags
+    if run.dropped_points:
+        counts["points of series over the limit"] = run.dropped_points
     if run.dropped_findings:
         counts["findings over the limit"] = run.dropped_findings
     return RunReport(
@@ -86,7 +89,8 @@ def report_run(
 def report_incident(incident: Incident, run: Run, knowledge: Knowledge) -> IncidentReport:
     """Return one incident with its diagnosis."""
     lead, onset = incident.lead, incident.onset
-    d = diagnose(incident, run, knowledge)
+    with np.errstate(all="ignore"):
+        d = diagnose(incident, run, knowledge)
     last = max(incident.findings, key=lambda f: (-1 if f.resolved_step is None else f.resolved_step, f is lead))
     back = incident.state is State.RESOLVED
     first = min(incident.findings, key=lambda f: (f.detected_step, f.row))
