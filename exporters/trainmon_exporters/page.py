@@ -28,6 +28,7 @@ STYLES = {
     "for": "green",
     "against": "red",
     "copy": "bold cyan",
+    "first": "bold",
     "": "",
 }
 
