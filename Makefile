@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 SAMPLE ?= tests/data/samples/nan-after-explosion.jsonl
 
-.PHONY: help demo test test-quick lint format clean bench-start samples corpus pictures
+.PHONY: help demo test test-quick lint format clean bench-start samples docs corpus pictures
 
 help:               ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -51,6 +51,9 @@ bench-start: $(VENV)/.installed ## how long --help and a small replay take
 
 samples: $(VENV)/.installed ## write the shipped sample runs afresh
 	$(BIN)/python tests/make_samples.py
+
+docs: $(VENV)/.installed    ## write the generated pages of docs/ afresh
+	$(BIN)/python docs/generate.py
 
 corpus: $(VENV)/.installed  ## score on the corpus named by TRAINMON_CORPUS and rewrite docs/corpus.md
 	$(BIN)/python -m tests.corpus_score $(TRAINMON_CORPUS) --write docs/corpus.md

@@ -159,6 +159,15 @@ def exploding(seed: int = 0) -> dict[str, list[float | None]]:
     return run
 
 
+def bad_start(seed: int = 0) -> dict[str, list[float | None]]:
+    """Norms over ten orders of magnitude from the first row, in a run that learns nothing."""
+    rng = np.random.default_rng(seed)
+    n = 700
+    grad = 100 * np.exp(rng.normal(0, 1.0, n))
+    grad[0] = 3e10
+    return {"loss": (12 + rng.normal(0, 0.2, n)).tolist(), "grad_norm": grad.tolist(), "lr": [1e-4] * n}
+
+
 def gradient_spike(seed: int = 0) -> dict[str, list[float | None]]:
     run = base(seed=seed)
     for i in range(300, 305):
@@ -227,6 +236,7 @@ def vanishes(seed: int = 0, n: int = 700) -> dict[str, list[float | None]]:
 AILING: Mapping[str, Callable[[int], dict[str, list[float | None]]]] = {
     "nonfinite": nonfinite,
     "loss-scale-collapse": collapsing_scale,
+    "grad-start": bad_start,
     "grad-explosion": exploding,
     "grad-spike": gradient_spike,
     "loss-spike": spike,

@@ -97,7 +97,9 @@ def _of_role(run: RunReport, role: str, preferred: Sequence[str] = ()) -> list[C
 def in_values(curves: Sequence[Curve], axis: str) -> str:
     """Return a curve that isn't worth a plot in words: its few values, or the one value that it has."""
     tag, word = curves[0].tag, axis_word(axis)
-    cells = [(step, lo <= hi, m) for c in curves for step, lo, m, hi in zip(c.steps, c.low, c.mean, c.high, strict=True)]
+    cells = [
+        (step, lo <= hi, m) for c in curves for step, lo, m, hi in zip(c.steps, c.low, c.mean, c.high, strict=True)
+    ]
     if len(cells) < FEW:
         return f"{tag}: " + ", ".join(f"{short(m) if ok else 'not finite'} at {word} {s}" for s, ok, m in cells)
     span = f"from {word} {cells[0][0]} to {cells[-1][0]}"

@@ -223,7 +223,10 @@ class _Frame:
             start = min(max(0, column + 1 - len(label) // 2), self.width + 1 - len(label))
             if start >= 0 and all(ch == " " for ch in text[max(0, start - 1) : start + len(label) + 1]):
                 text[start : start + len(label)] = label
-        return [[(pad + corner + ruler, "")], [(axis.split(" ")[-1][:GUTTER].rjust(GUTTER) + " " + "".join(text).rstrip(), "")]]
+        return [
+            [(pad + corner + ruler, "")],
+            [(axis.rsplit(" ", maxsplit=1)[-1][:GUTTER].rjust(GUTTER) + " " + "".join(text).rstrip(), "")],
+        ]
 
 
 def _joined(cells: Row) -> Row:

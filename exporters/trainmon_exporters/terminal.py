@@ -21,7 +21,6 @@ from trainmon_exporters.run_table import print_table
 from trainmon_exporters.story import (
     NAME,
     RUNS_IN_FULL,
-    Telling,
     blind_groups,
     serious,
     skipped,

@@ -148,5 +148,5 @@ def short_name(sheet: str) -> str:
 
 def in_short(action: str) -> str:
     """Return the first clause of what to do, if that says it."""
-    text = action.split(" (")[0].split("; ")[0]
+    text = action.split(" (", maxsplit=1)[0].split("; ", maxsplit=1)[0]
     return text if text.startswith("If ") else text.split(": ")[0]

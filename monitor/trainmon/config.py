@@ -11,7 +11,8 @@
 
     [rules.loss-spike]          # any of these
     severity = "info"
-    parameters = {sigmas = 8}
+    for = 2
+    parameters = {single = 3.0}
 
 Whatever isn't known is refused, with file, line and the closest known name.
 """

@@ -74,6 +74,9 @@ class Monitor:
             The step of the record.
         time : float
             Wall time in seconds since the epoch; NaN if unknown.
+        source : str
+            Where the record comes from: each source has a step axis and restarts of its own. Rules that compare
+            across sources wait for all of them, "log" always among them.
 
         Returns
         -------

@@ -2,8 +2,8 @@
 
 A file that a person names is always read. In a directory most files are something else (checkpoints, code,
 configs, data sets), and taking one of them for a log would be a run that nobody started. So a file counts if its
-first 64 KiB hold records with a step axis or a tag whose meaning is known, or if it has a name that only logs
-have.
+first 64 KiB (1 MiB of a `.log` and the like) hold records with a step axis or a tag whose meaning is known, or if
+it is longer than that and has a name that only logs have.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ class SourceSpec:
     prefix : str
         The directory that prefixes its tags ("validation/"), "" for none.
     rank : int
-        0 speaks first; a source of a higher rank is heard only for roles that no source of a lower rank has.
+        0 speaks first; a source of a higher rank is heard only for roles that no source of a lower rank has, or after
+        that one has ended.
     names : tuple of str
         Names of the files to show, one a path; empty if there is one file, called `name`.
     """

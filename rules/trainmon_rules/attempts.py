@@ -1,9 +1,9 @@
 """Runs and attempts: where one source starts over.
 
-When a tag's step goes back, the job was restarted. If it begins again within one logging interval of zero it
-is another run (`name#2`); else it resumed, and a new attempt of the same run begins. Steps are compared
-within a tag only: tags of one file may live on different axes (Megatron's `lm loss vs samples`), and a
-validation record may carry a step ahead of the training records around a resume.
+When a tag's step goes back, the job was restarted. If it begins again within one logging interval of zero, or no
+later than it began in this run, it is another run (`name#2`); else it resumed, and a new attempt of the same run
+begins. Steps are compared within a tag only: tags of one file may live on different axes (Megatron's `lm loss vs
+samples`), and a validation record may carry a step ahead of the training records around a resume.
 """
 
 from __future__ import annotations
@@ -42,18 +42,24 @@ class _Tag:
 
 @dataclass(slots=True)
 class Splitter:
-    """Cuts the batches of one source at its restarts. Keeps four integers a tag."""
+    """Cuts the batches of one source at its restarts. Keeps four integers a tag.
+
+    An event stands before the record of its row, and whether that record begins a run is told by its steps. So an
+    event is held back until a record at or after its row has come: settings printed above a second run belong to
+    that run, however the bytes were cut.
+    """
 
     run: int = 0
     attempt: int = 0
     _tags: dict[str, _Tag] = field(default_factory=dict)
     _origin: dict[str, int] = field(default_factory=dict)
-    _pending: bool = False
+    _held: list[Event] = field(default_factory=list)  # events whose record hasn't come
+    _seen: int = -1  # last row that has come
 
     def split(self, batch: Batch) -> list[Segment]:
         """Return the batch as segments in row order; most batches come back as one."""
         out: list[Segment] = []
-        chunks, events = batch.chunks, sorted(batch.events, key=lambda e: e.row)
+        chunks, events = batch.chunks, self._due(batch)
         while chunks or events:
             cut = self._next_cut(chunks, events)
             if cut is None:
@@ -71,6 +77,21 @@ class Splitter:
             events = [e for e in events if not (isinstance(e, Boundary) and e.row == row)]
             self._begin(kind)
         return out
+
+    def rest(self) -> list[Segment]:
+        """Return what was held back: the source has ended. A boundary without a record behind it begins nothing."""
+        events: list[Event] = [e for e in self._held if not isinstance(e, Boundary)]
+        self._held = []
+        return [self._take([], events)] if events else []
+
+    def _due(self, batch: Batch) -> list[Event]:
+        """Return the events whose record has come, in the order of their rows."""
+        self._seen = max([self._seen, *(int(c.row[-1]) for c in batch.chunks)])
+        if not batch.events and not self._held:
+            return []
+        events = sorted([*self._held, *batch.events], key=lambda e: e.row)
+        self._held = [e for e in events if e.row > self._seen]
+        return events[: len(events) - len(self._held)]
 
     def _take(self, chunks: list[Chunk], events: list[Event]) -> Segment:
         for c in chunks:
@@ -96,6 +117,7 @@ class Splitter:
     def _next_cut(self, chunks: list[Chunk], events: list[Event]) -> tuple[int, str] | None:
         """Return the first row at which something begins anew, and what."""
         best: tuple[int, str] | None = None
+        stepped = False
         for e in events:
             # A boundary before anything was logged announces the beginning itself.
             if isinstance(e, Boundary) and (self._tags or any(int(c.row[0]) < e.row for c in chunks)):
@@ -106,8 +128,10 @@ class Splitter:
                 break
         for c in chunks:
             found = self._step_back(c)
-            if found is not None and (best is None or found[0] < best[0]):
-                best = found
+            # Of tags that go back in one record the most cautious decides; a boundary decides before them.
+            if found is not None and (best is None or found[0] < best[0] or (found[0] == best[0] and stepped)):
+                best = min(best, found) if best is not None and found[0] == best[0] else found
+                stepped = True
         if best is not None and best[1] == "attempt" and self._restarts_at_zero(chunks, best[0]):
             best = (best[0], "run")
         return best
@@ -128,12 +152,17 @@ class Splitter:
         return int(c.row[at]), "run" if is_new else "attempt"
 
     def _restarts_at_zero(self, chunks: list[Chunk], row: int) -> bool:
-        """A boundary "attempt" whose first steps lie at the very beginning is another run."""
-        for c in chunks:
-            i = int(np.searchsorted(c.row, row))
+        """A boundary "attempt" is another run if a tag of the first record behind it begins at its beginning again."""
+        places = [(c, i) for c in chunks if (i := int(np.searchsorted(c.row, row))) < len(c)]
+        record = min((int(c.row[i]) for c, i in places), default=row)
+        for c, i in sorted(places, key=lambda place: place[0].tag):
             known = self._tags.get(c.tag)
-            if i < len(c) and known is not None and known.last > known.run_first:
-                return int(c.step[i]) <= max(1, known.run_first)
+            if int(c.row[i]) > record or (known is None and not i):
+                continue
+            first = known.run_first if known is not None else self._origin.get(c.tag, int(c.step[0]))
+            last = int(c.step[i - 1]) if i else known.last if known is not None else first
+            if last > first:
+                return int(c.step[i]) <= max(1, first)
         return False
 
 

@@ -10,6 +10,7 @@ sources are read never matters.
 from __future__ import annotations
 
 import math
+from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,10 +18,11 @@ from typing import Any
 import numpy as np
 
 from trainmon_rules.attempts import Segment, Splitter
+from trainmon_rules.clock import Clock
 from trainmon_rules.detectors import DETECTORS, Detector, Rule
 from trainmon_rules.detectors.hold import Held
 from trainmon_rules.findings import Finding, State
-from trainmon_rules.incidents import Incident, group
+from trainmon_rules.incidents import Incident, group, visible
 from trainmon_rules.points import Batch, Boundary, Chunk, Finish, Params, Problem
 from trainmon_rules.roles import RoleTable
 from trainmon_rules.rules import load_rules
@@ -64,14 +66,22 @@ class Attempt:
     number: int
     first_step: int | None = None
     tracked: dict[tuple[str, str], Tracked] = field(default_factory=dict)
+    clocks: dict[str, Clock] = field(default_factory=dict)  # by source, where there are several
+    told: Mapping[str, Source] = field(default_factory=dict, repr=False)  # all sources of the session, by name
+
+    def ordered(self) -> list[Tracked]:
+        """Return the series by source as they were opened, then in the order of their first record.
+
+        Never in the order in which sources happened to be read.
+        """
+        place = {source: i for i, source in enumerate(self.told)}
+        return sorted(self.tracked.values(), key=lambda t: place.get(t.series.source, len(place)))
 
     def of_role(self, role: str, source: str | None = None) -> list[Series]:
-        """Return the series of a role, in one source or in all, in the order of their first record."""
-        return [
-            t.series
-            for (src, _), t in self.tracked.items()
-            if t.series.role == role and (source is None or src == source)
-        ]
+        """Return the series of a role, in one source or in all, in the order of `ordered`."""
+        if source is not None:
+            return [t.series for (src, _), t in self.tracked.items() if src == source and t.series.role == role]
+        return [t.series for t in self.ordered() if t.series.role == role]
 
 
 @dataclass(slots=True, eq=False)
@@ -79,17 +89,28 @@ class Run:
     """One training run as far as it is known."""
 
     name: str
-    attempts: list[Attempt] = field(default_factory=lambda: [Attempt(0)])
-    facts: dict[str, Any] = field(default_factory=dict)
+    attempts: list[Attempt] = field(default_factory=list)
+    answers: Mapping[str, Any] = field(default_factory=dict)  # of the user; they go before what sources say
+    said: dict[str, dict[str, Any]] = field(default_factory=dict)  # hyper-parameters, by source
     findings: dict[tuple[str, str, str, int, int], Finding] = field(default_factory=dict)
     points: int = 0
     dropped_tags: int = 0
     dropped_findings: int = 0
-    finish: str | None = None
+    finishes: dict[str, str] = field(default_factory=dict)  # why it is over, by source
     first_step: int | None = None
     last_step: int | None = None
     sources: list[str] = field(default_factory=list)
     told: Mapping[str, Source] = field(default_factory=dict, repr=False)  # all sources of the session, by name
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """The user's answers and the run's hyper-parameters; of several sources the first one opened goes first."""
+        return ChainMap(dict(self.answers), *(self.said[s] for s in _in_order(self.said, self.told)))
+
+    @property
+    def finish(self) -> str | None:
+        """Why training is over, as the first source that says so has it; None if none does."""
+        return next((self.finishes[s] for s in _in_order(self.finishes, self.told)), None)
 
     @property
     def roles(self) -> set[str]:
@@ -111,7 +132,7 @@ class Run:
 
         Of several sources that tell the same run, the one of the lowest rank speaks for each of its roles.
         """
-        return group(self.name, [f for f in self.findings.values() if not self._spoken_for(f)])
+        return group(self.name, visible(f for f in self.findings.values() if not self._spoken_for(f)))
 
     def _spoken_for(self, f: Finding) -> bool:
         """Whether a richer source has the finding's role, and hadn't ended when it began."""
@@ -129,8 +150,13 @@ class Run:
     def attempt(self, number: int) -> Attempt:
         """Return the attempt, opening it (and those before) if need be."""
         while len(self.attempts) <= number:
-            self.attempts.append(Attempt(len(self.attempts)))
+            self.attempts.append(Attempt(len(self.attempts), told=self.told))
         return self.attempts[number]
+
+
+def _in_order(names: Iterable[str], order: Iterable[str]) -> list[str]:
+    place = {name: i for i, name in enumerate(order)}
+    return sorted(names, key=lambda name: place.get(name, len(place)))
 
 
 @dataclass(slots=True, eq=False)
@@ -145,8 +171,10 @@ class Source:
     roles: dict[str, str] = field(default_factory=dict)
     facts: dict[str, None] = field(default_factory=dict)  # names of hyper-parameters seen in this run of the source
     run: int = 0
-    reached_step: float = -math.inf
-    reached_time: float = -math.inf
+    attempt: int = 0
+    timed: bool | None = None  # whether the run's first record has a wall time; None before it
+    reached_step: float = -math.inf  # in this attempt
+    reached_time: float = -math.inf  # in this run
     closed: bool = False
     problems: list[Problem] = field(default_factory=list)
     problem_count: int = 0
@@ -207,28 +235,44 @@ class Session:
 
     def close(self, source: str) -> list[Run]:
         """Say that nothing more will come from a source, so that nobody waits for it."""
-        self.sources[source].closed = True
+        src = self.sources[source]
+        for segment in src.splitter.rest():
+            self._take(src, self._run(segment.run, src), segment)
+        src.closed = True
         return [r for r in self.runs if self._drain(r)]
 
     def end(self) -> list[Run]:
         """Close what is open: the job is over. Firing findings become ended; nothing else is decided."""
         for name in self.sources:
             self.close(name)
+        self.refresh()
         for run in self.runs:
             for key, f in run.findings.items():
                 if f.state is State.FIRING:
                     run.findings[key] = f.changed(state=State.ENDED)
         return self.runs
 
+    def refresh(self) -> None:
+        """Bring the findings that go on up to their latest numbers; nothing is decided, no event is due."""
+        for run in self.runs:
+            for attempt in run.attempts:
+                for t in attempt.tracked.values():
+                    for d in (*t.detectors, *t.waiting):
+                        found = d.standing()
+                        if found is not None and (said := run.findings.get(found.key)) and said.state is State.FIRING:
+                            run.findings[found.key] = found
+
     # ------------------------------------------------------------------ one segment
     def _run(self, number: int, src: Source) -> Run:
         while len(self.runs) <= number:
             n = len(self.runs)
-            self.runs.append(Run(self.name if n == 0 else f"{self.name}#{n + 1}", told=self.sources))
-            self.runs[-1].facts.update(self.settings.answers)
+            name = self.name if n == 0 else f"{self.name}#{n + 1}"
+            self.runs.append(Run(name, answers=self.settings.answers, told=self.sources))
+            self.runs[-1].attempt(0)
         if src.run != number:
             self._end_run(src)
             src.run, src.keys, src.roles, src.facts = number, {}, {}, {}
+            src.attempt, src.timed = 0, None
             src.reached_step = src.reached_time = -math.inf
         run = self.runs[number]
         if src.name not in run.sources:
@@ -238,6 +282,7 @@ class Session:
     def _end_run(self, src: Source) -> None:
         """The source has begun another run: what was firing in the old one has ended with it."""
         run = self.runs[src.run]
+        self.refresh()
         for key, f in run.findings.items():
             if f.source == src.name and f.state is State.FIRING:
                 run.findings[key] = f.changed(state=State.ENDED)
@@ -246,14 +291,17 @@ class Session:
         for event in segment.events:
             if isinstance(event, Params):
                 src.facts.update(dict.fromkeys(event.values))
-                run.facts.update({k: v for k, v in event.values.items() if k not in self.settings.answers})
+                run.said.setdefault(src.name, {}).update(event.values)
             elif isinstance(event, Finish):
-                run.finish = event.why
+                run.finishes[src.name] = event.why
             elif isinstance(event, Boundary):
                 continue
+        if not segment.chunks:
+            return False
         chunks = sorted(segment.chunks, key=lambda c: (int(c.row[0]), c.tag))
         self._name_roles(src, chunks)
         attempt = run.attempt(segment.attempt)
+        self._tick(src, attempt, chunks)
         touched = [t for c in chunks if (t := self._extend(src, run, attempt, c)) is not None]
         changed = False
         for t in touched:
@@ -274,6 +322,20 @@ class Session:
                 src.roles[tag] = self.settings.roles.assign(tag, src.keys, src.prefix, src.facts)
             i += len(same)
 
+    def _tick(self, src: Source, attempt: Attempt, chunks: Sequence[Chunk]) -> None:
+        """Note how far the source has come, record by record where other sources look at it."""
+        if src.attempt != attempt.number:
+            src.attempt, src.reached_step = attempt.number, -math.inf
+        if src.timed is None:
+            row = min(int(c.row[0]) for c in chunks)
+            src.timed = any(math.isfinite(c.time[0]) for c in chunks if int(c.row[0]) == row)
+        if len(self.sources) > 1:
+            clock = attempt.clocks.setdefault(src.name, Clock(src.timed))
+            clock.extend(chunks, src.reached_time)
+        src.reached_step = max(src.reached_step, *(int(c.step.max()) for c in chunks))
+        times = np.concatenate([c.time for c in chunks])
+        src.reached_time = max(src.reached_time, float(times.max(initial=-np.inf, where=np.isfinite(times))))
+
     def _extend(self, src: Source, run: Run, attempt: Attempt, c: Chunk) -> Tracked | None:
         run.points += len(c)
         src.points += len(c)
@@ -281,9 +343,6 @@ class Session:
         run.first_step = first if run.first_step is None else min(run.first_step, first)
         run.last_step = last if run.last_step is None else max(run.last_step, last)
         attempt.first_step = first if attempt.first_step is None else min(attempt.first_step, first)
-        src.reached_step = max(src.reached_step, last)
-        if math.isfinite(c.time[-1]):
-            src.reached_time = max(src.reached_time, float(c.time[-1]))
         key = (src.name, c.tag)
         t = attempt.tracked.get(key)
         if t is None:
@@ -321,7 +380,7 @@ class Session:
                 cls = DETECTORS[rule.detector]
                 names = tuple(self.sources) if cls.across else (src.name,)
                 peer = _Peer(attempt, names)
-                detector: Detector = cls(rule, series, peer, run.facts)
+                detector: Detector = cls(rule, series, peer, run.said.setdefault(src.name, {}))
                 if rule.hold:
                     detector = Held(detector)
                 (waiting if cls.across else solo).append(detector)
@@ -340,33 +399,51 @@ class Session:
         changed = False
         for attempt in run.attempts:
             for t in attempt.tracked.values():
-                while t.queue and (ready := self._ready(t.queue[0], t.series.source)):
-                    block = t.queue.pop(0)
-                    head = block.cut(0, ready)
-                    if ready < len(block):
-                        t.queue.insert(0, block.cut(ready, len(block)))
+                if not t.waiting:
+                    continue
+                for head in self._ready_blocks(run, attempt, t):
                     for d in t.waiting:
                         for found in d.update(head):
                             changed = True
                             self._keep(run, found)
+                t.series.wanted = t.queue[0].start if t.queue else None
         return changed
 
-    def _ready(self, block: Block, source: str) -> int:
-        """Number of leading points of the block that every other open source has reached."""
-        others = [s for s in self.sources.values() if s.name != source and not s.closed]
-        n = len(block)
-        for s in others:
-            if math.isfinite(s.reached_time) and np.isfinite(block.time).all():
-                n = min(n, int(np.searchsorted(block.time, s.reached_time, "left")))
-            else:
-                n = min(n, int(np.searchsorted(block.step, s.reached_step, "left")))
-        return n
+    def _ready_blocks(self, run: Run, attempt: Attempt, t: Tracked) -> Iterable[Block]:
+        """Take from a series' queue what every other open source has reached."""
+        at = self.runs.index(run), attempt.number
+        others = [s for s in self.sources.values() if s.name != t.series.source and not s.closed]
+        taken = 0
+        for block in t.queue:
+            ready = min((_ready(block, s, at) for s in others), default=len(block))
+            if ready < len(block):
+                if ready:
+                    yield block.cut(0, ready)
+                    t.queue[taken] = block.cut(ready, len(block))
+                break
+            taken += 1
+            yield block
+        del t.queue[:taken]
 
     def _keep(self, run: Run, found: Finding) -> None:
         if found.key not in run.findings and len(run.findings) >= MAX_FINDINGS:
             run.dropped_findings += 1
             return
         run.findings[found.key] = found
+
+
+def _ready(block: Block, other: Source, at: tuple[int, int]) -> int:
+    """Return the number of leading points of a block that another source has passed; `at` is their run and attempt."""
+    there = (other.run, other.attempt)
+    if there > at:
+        return len(block)
+    if other.timed is None or other.run < at[0]:
+        return 0
+    step = other.reached_step if there == at else -math.inf
+    passed = block.step < step
+    if other.timed:
+        passed = np.where(np.isfinite(block.time), block.time < other.reached_time, passed)
+    return len(block) if passed.all() else int(passed.argmin())
 
 
 @dataclass(slots=True)
@@ -383,10 +460,11 @@ class _Peer:
     def __call__(self, role: str, block: Block, at: int, n: int) -> View:
         for source in self.sources:
             for series in self.attempt.of_role(role, source):
-                if source == block.series.source:
-                    view = series.asof_row(int(block.row[at]), n)
-                else:
-                    view = series.asof(int(block.step[at]), float(block.time[at]), n)
+                row = int(block.row[at])
+                if source != block.series.source:
+                    clock = self.attempt.clocks.get(source)  # none before the session had a second source
+                    row = clock.row_at(int(block.step[at]), float(block.time[at])) if clock else -1
+                view = series.asof_row(row, n)
                 if len(view):
                     return view
         return EMPTY

@@ -62,13 +62,13 @@ class Incident:
 
     @property
     def precursors(self) -> tuple[Finding, ...]:
-        """Findings of other symptoms that began before the lead, earliest first."""
+        """Findings of other symptoms that began no later than the lead, earliest first."""
         early = [f for f in self.findings if f.symptom != self.symptom and f.onset_step <= self.lead.onset_step]
         return tuple(sorted(early, key=lambda f: (f.onset_step, f.row, f.rule)))
 
     @property
     def state(self) -> State:
-        """Firing while any finding of the worst kind is; else ended or resolved."""
+        """Firing while any finding is; else ended if any was when its run ended; else resolved."""
         states = {f.state for f in self.findings}
         if State.FIRING in states:
             return State.FIRING
@@ -84,6 +84,23 @@ class Incident:
     def symptoms(self) -> frozenset[str]:
         """All symptoms seen."""
         return frozenset(f.symptom for f in self.findings)
+
+
+DEPENDENT = frozenset({"learning", "generalization"})
+"""Families that say nothing new while the loss is not finite."""
+
+
+def visible(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings without those that a loss that is not finite explains."""
+    known = list(findings)
+    dead = [f for f in known if f.symptom == "nonfinite" and f.severity is Severity.CRITICAL]
+    return [f for f in known if f.family not in DEPENDENT or not any(_covers(n, f) for n in dead)]
+
+
+def _covers(nan: Finding, f: Finding) -> bool:
+    if nan.attempt != f.attempt or f.detected_step < nan.onset_step:
+        return False
+    return nan.resolved_step is None or f.detected_step <= nan.resolved_step
 
 
 def group(run: str, findings: Iterable[Finding]) -> list[Incident]:

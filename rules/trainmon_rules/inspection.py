@@ -23,7 +23,7 @@ RECENT = 65  # points whose distances give the cadence
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """One source: its format, the files that make it up, the records with a number in it (of all its runs).
+    """One source: its format, the files that make it up, its records up to the last with a number (of all its runs).
 
     `points` are those of the run it is listed under; `skipped` counts what the reader passed over, by kind.
     """
@@ -141,8 +141,9 @@ def _tags(attempts: Sequence[Attempt]) -> list[TagFacts]:
     """Join the attempts' series of each tag."""
     found: dict[tuple[str, str], list[Series]] = {}
     for attempt in attempts:
-        for key, tracked in attempt.tracked.items():
-            found.setdefault(key, []).append(tracked.series)
+        for tracked in attempt.ordered():
+            s = tracked.series
+            found.setdefault((s.source, s.tag), []).append(s)
     return [_tag(series) for series in found.values()]
 
 

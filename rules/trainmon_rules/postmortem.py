@@ -10,6 +10,7 @@ from trainmon_rules.engine import Attempt, Run, Session
 from trainmon_rules.findings import Finding, Severity, State
 from trainmon_rules.incidents import Incident
 from trainmon_rules.report import Blind, Curve, IncidentReport, Precursor, RunReport
+from trainmon_rules.series import RING
 from trainmon_rules.words import roles_in_words
 
 PLOTTED = (
@@ -48,6 +49,7 @@ def report_runs(
     live : bool
         The source may still grow; a run without an end then counts as running.
     """
+    session.refresh()
     return [report_run(session, run, knowledge, axis, dict(skipped or {}), live) for run in session.runs]
 
 
@@ -87,10 +89,8 @@ def report_incident(incident: Incident, run: Run, knowledge: Knowledge) -> Incid
     """Return one incident with its diagnosis."""
     lead, onset = incident.lead, incident.onset
     d = diagnose(incident, run, knowledge)
-    done = [f for f in incident.findings if f.resolved_step is not None]
-    resolved_step = (
-        max((f.resolved_step or 0 for f in done), default=None) if incident.state is State.RESOLVED else None
-    )
+    last = max(incident.findings, key=lambda f: (-1 if f.resolved_step is None else f.resolved_step, f is lead))
+    back = incident.state is State.RESOLVED
     first = min(incident.findings, key=lambda f: (f.detected_step, f.row))
     return IncidentReport(
         id=incident.id,
@@ -102,14 +102,14 @@ def report_incident(incident: Incident, run: Run, knowledge: Knowledge) -> Incid
         attempt=incident.attempt + 1,
         onset_step=onset.onset_step,
         detected_step=first.detected_step,
-        resolved_step=resolved_step,
+        resolved_step=last.resolved_step if back else None,
         onset_time=_time(onset.onset_time),
         detected_time=_time(first.detected_time),
-        recovery=lead.recovery,
+        recovery=last.recovery if back else None,
         summary=lead.summary,
         evidence={k: _six(v) for k, v in lead.evidence.items()},
         superseded=_superseded(incident, run.attempts),
-        precursors=tuple(_precursor(f, lead) for f in incident.precursors),
+        precursors=tuple(_precursor(f, lead, run) for f in incident.precursors),
         also=_also(incident),
         others=_others(incident),
         causes=d.causes,
@@ -129,18 +129,21 @@ def _time(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _precursor(f: Finding, lead: Finding) -> Precursor:
-    lead_steps = lead.onset_step - f.onset_step
+def _precursor(f: Finding, lead: Finding, run: Run) -> Precursor:
+    steps = lead.onset_step - f.onset_step
     return Precursor(
-        f.symptom,
-        f.rule,
-        f.tag,
-        f.onset_step,
-        f.detected_step,
-        lead_steps,
-        lead_steps // max(1, lead.interval),
-        f.summary,
+        f.symptom, f.rule, f.tag, f.onset_step, f.detected_step, steps, _reports_between(f, lead, run), f.summary
     )
+
+
+def _reports_between(f: Finding, lead: Finding, run: Run) -> int:
+    """Reports of the lead's series from the one onset to the other: counted, or by its interval if they are gone."""
+    tracked = run.attempts[lead.attempt].tracked.values()
+    series = next((t.series for t in tracked if t.series.source == lead.source and t.series.tag == lead.tag), None)
+    ring = series.tail(RING) if series is not None else None
+    if ring is not None and len(ring) and (ring.start == 0 or ring.step[0] <= f.onset_step):
+        return int(((ring.step > f.onset_step) & (ring.step <= lead.onset_step)).sum())
+    return (lead.onset_step - f.onset_step) // max(1, lead.interval)
 
 
 def _also(incident: Incident) -> tuple[str, ...]:
@@ -187,7 +190,7 @@ def _curves(run: Run, concerned: Set[str]) -> list[Curve]:
     """Return the curves worth plotting: those of some roles, and what any incident is about."""
     out = []
     for attempt in run.attempts:
-        for t in attempt.tracked.values():
+        for t in attempt.ordered():
             s = t.series
             if s.role in PLOTTED or s.tag in concerned:
                 step, low, mean, high, bad = (tuple(c.tolist()) for c in s.history.whole())

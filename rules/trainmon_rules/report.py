@@ -44,7 +44,7 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Precursor:
-    """An earlier finding that announced the incident; `lead_reports` before the incident's own detection."""
+    """An earlier finding that announced the incident; its onset lies `lead_reports` before that of the naming one."""
 
     symptom: str
     rule: str
@@ -96,7 +96,7 @@ class Blind:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A series over its whole attempt, in at most 257 cells, for plots: where, lowest, mean, highest.
+    """A series over its whole attempt, in at most 256 cells, for plots: where, lowest, mean, highest.
 
     `bad` counts the non-finite points of each cell; a cell of nothing else has `low` > `high`.
     """

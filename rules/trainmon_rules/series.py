@@ -2,7 +2,7 @@
 
 A series keeps a ring of recent points, one robust baseline and one long history (`history`). Detectors own
 scalars only. The baseline is refreshed at *block* boundaries, which are fixed by a point's index (after every
-point at first, after 64 later), and tests against it are elementwise; so nothing here depends on how the
+point at first, after 256 at last), and tests against it are elementwise; so nothing here depends on how the
 points were cut into chunks.
 
 The baseline is the published recipe that stays quiet on healthy streams and survives bad points: median and
@@ -29,8 +29,8 @@ WINDOW = 64  # accepted points behind the baseline; a longer one takes a young l
 MIN_POINTS = 6  # fewer accepted points give no baseline
 SIGMAS = 6.0
 SIGMAS_SHORT = 12.0  # with fewer than 12 points the scale itself is uncertain
-RELATIVE_FLOOR = 0.02  # of the level: smaller moves are never flagged
-LOG_FLOOR = 0.1  # the same for series judged by their logarithm
+RELATIVE_FLOOR = 0.02  # of the level; half of it is the least standard deviation, so under 6 % nothing is flagged
+LOG_FLOOR = 0.1  # the same for series judged by their logarithm: under 0.3 nothing is flagged
 READMIT = 128  # flagged points after which the new level is accepted as normal
 OUTLIER_MEMORY = 384  # points for which an isolated outlier is remembered
 OUTLIER_SIGMAS = 4.0
@@ -164,6 +164,7 @@ class Series:
     history: History = field(default_factory=History)
     first: FloatArray = field(default_factory=lambda: np.zeros(0))  # the first 16 values, as logged
     baseline: Baseline | None = None
+    wanted: int | None = None  # index of the first point that a waiting detector hasn't been shown
     shared: dict[str, Any] = field(default_factory=dict)  # summaries that several detectors read, by name
     _step: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     _time: FloatArray = field(default_factory=lambda: np.zeros(0))
@@ -180,7 +181,8 @@ class Series:
     # ------------------------------------------------------------------ points in
     def extend(self, c: Chunk) -> None:
         """Append the next points. They are judged when `blocks` is iterated."""
-        keep = max(0, min(self._done, self.count) - self.retain - self._base)
+        first = self._done if self.wanted is None else min(self._done, self.wanted)
+        keep = max(0, first - self.retain - self._base)
         self._step = np.concatenate([self._step[keep:], c.step])
         self._time = np.concatenate([self._time[keep:], c.time])
         self._value = np.concatenate([self._value[keep:], c.value])
@@ -218,14 +220,6 @@ class Series:
     def asof_row(self, row: int, n: int) -> View:
         """Return the last `n` points in records up to and including `row` of the same source."""
         end = self._base + int(np.searchsorted(self._row, row, "right"))
-        return self._view(end - n, end)
-
-    def asof(self, step: int, time: float, n: int) -> View:
-        """Return the last `n` points at or before a moment of another source: by wall time, else by step."""
-        if np.isfinite(time) and len(self._time) and np.isfinite(self._time[-1]):
-            end = self._base + int(np.searchsorted(self._time, time, "right"))
-        else:
-            end = self._base + int(np.searchsorted(self._step, step, "right"))
         return self._view(end - n, end)
 
     def _view(self, start: int, stop: int) -> View:
@@ -352,7 +346,7 @@ class Series:
         scale = max(mad, quantile(residual, 0.9) / 1.2816, 1e-12)
         sigmas = SIGMAS if n >= 12 else SIGMAS_SHORT
         threshold = max(
-            sigmas * max(scale, floor / 2),
+            sigmas * scale,
             3.0 * quantile(residual, 0.95),
             floor,
             OUTLIER_MARGIN * self._outlier_excess(now),

@@ -87,3 +87,42 @@ def test_any_cut_gives_the_same_attempts(steps, sizes):
 def test_many_runs_appended_to_one_file(runs):
     got = split({"val_loss": list(range(0, 3375, 125)) * runs})
     assert sorted(got) == [(k, 0) for k in range(runs)]
+
+
+HEADER = Params(5, {"lr": 1.0})
+
+
+@pytest.mark.parametrize("sizes", [[], [5], [1] * 9])
+def test_settings_printed_above_a_second_run_belong_to_it(sizes):
+    """The line of settings is read before the first record of its run, which alone tells that a run begins."""
+    splitter, steps, at, found = Splitter(), [0, 1, 2, 3, 4, 0, 1, 2, 3], 0, []
+    for size in [*sizes, len(steps)]:
+        rows = list(range(at, min(len(steps), at + size)))
+        if rows:
+            events = [HEADER] if at < HEADER.row <= rows[-1] + 1 else []
+            found += splitter.split(Batch([chunk("loss", [steps[r] for r in rows], rows, row=rows)], events))
+        at += size
+    assert [(s.run, s.attempt) for s in [*found, *splitter.rest()] if s.events] == [(1, 0)]
+
+
+def test_settings_at_the_end_of_a_source_belong_to_its_last_run():
+    splitter = Splitter()
+    splitter.split(Batch([chunk("loss", [1, 2], [1.0, 1.0])], [Boundary(2, "run", "marker"), Params(2, {"lr": 1.0})]))
+    [segment] = splitter.rest()
+    assert (segment.run, segment.events) == (0, [Params(2, {"lr": 1.0})])
+
+
+@pytest.mark.parametrize("sizes", [[], [3], [1] * 6])
+def test_a_boundary_is_judged_by_the_first_record_behind_it(sizes):
+    boundary = Boundary(3, "attempt", "restarted")
+    steps = {"loss": [1, 2, 3, 1, 2, 3]}
+    assert list(split(steps, [boundary], sizes)) == [(0, 0), (1, 0)]
+    late = {"loss": [1, 2, 3, None, 1, 2], "new": [None, None, None, 7, 8, 9]}
+    assert list(split(late, [boundary], sizes)) == [(0, 0), (0, 1)]
+
+
+@pytest.mark.parametrize("tags", ["ab", "ba"])
+def test_of_tags_that_go_back_in_one_record_the_most_cautious_decides(tags):
+    frequent, rare = [10, 20, 30, 40, 20], [None, 25, None, None, 20]
+    steps = {tag: frequent if tag == "a" else rare for tag in tags}
+    assert list(split(steps)) == [(0, 0), (0, 1)]

@@ -1,7 +1,7 @@
 """Dialects as data: how each framework prints its numbers.
 
-`trainmon/data/dialects.yaml` is the shipped set and documents the form; a user's file of the same form is
-tried first. Everything is checked when it is loaded, so that reading can't fail later.
+`trainmon/data/dialects.yaml` is the shipped set and documents the form; a user's file of the same form, given to
+`TextReader`, is tried first. Everything is checked when it is loaded, so that reading can't fail later.
 """
 
 from __future__ import annotations

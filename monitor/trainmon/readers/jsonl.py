@@ -1,8 +1,8 @@
 """JSON lines: one object a line, under any suffix.
 
 Nested objects are flattened with "/"; an object under `config`, `args`, `hparams` or the like is settings,
-not metrics. Python's bare NaN and Infinity are read. A line that is no JSON object is reported with its
-number and the rest goes on; a git conflict marker ends a run.
+not metrics. Python's bare NaN and Infinity are read. A line that is no JSON is reported with its number, one that is
+JSON but no object is counted, and the rest goes on; a git conflict marker ends a run.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from trainmon_rules.detectors.divergence import Divergence, ValDivergence
 from trainmon_rules.detectors.flat import Flat
 from trainmon_rules.detectors.grad_explosion import GradExplosion
 from trainmon_rules.detectors.grad_spike import GradSpike
+from trainmon_rules.detectors.grad_start import GradStart
 from trainmon_rules.detectors.grad_vanishing import GradVanishing
 from trainmon_rules.detectors.loss_scale import LossScaleCollapse
 from trainmon_rules.detectors.loss_spike import LossSpike
@@ -21,6 +22,7 @@ from trainmon_rules.detectors.plateau import Plateau
 ALL: tuple[type[Detector], ...] = (
     NonFinite,
     LossScaleCollapse,
+    GradStart,
     GradExplosion,
     GradSpike,
     LossSpike,

@@ -54,6 +54,7 @@ class Detector:
     name: ClassVar[str]
     across: ClassVar[bool] = False
     params: Any  # subclasses narrow it to their Params
+    open: Finding | None = None  # the episode that goes on
 
     @dataclass(frozen=True, slots=True)
     class Params:
@@ -69,6 +70,13 @@ class Detector:
     def update(self, block: Block) -> Iterable[Finding]:
         """Take the next points and yield new or changed findings."""
         raise NotImplementedError
+
+    def standing(self) -> Finding | None:
+        """Return the finding that is open, with its numbers as of the last point judged; None if there is none.
+
+        Reports show this one; events are sent for what `update` yields only.
+        """
+        return self.open
 
     @classmethod
     def parameters(cls) -> dict[str, Any]:

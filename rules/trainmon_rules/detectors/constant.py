@@ -88,6 +88,15 @@ class Constant(Detector):
         self.open = self.finding(block, i, summary, {**evidence, "equal reports": self.equal}, *self.since)
         return self.open
 
+    def standing(self) -> Finding | None:
+        """Return what is open; a constant with the number of its reports so far."""
+        found = self.open
+        if found is None or not self.constant:
+            return found
+        then = found.evidence["equal reports"]
+        summary = found.summary.replace(f"in {then} reports", f"in {self.equal} reports")
+        return found.changed(evidence={**found.evidence, "equal reports": self.equal}, summary=summary)
+
     def _leaves(self, block: Block, i: int) -> Iterator[Finding]:
         """Three reports in a row better than the constant (or, if it was zero, other than it) end it."""
         y = float(block.judged[i])

@@ -1,18 +1,20 @@
 """divergence: the loss rises and doesn't come back, or keeps rising.
 
-What it detects: the median of the last reports lies above the best level so far by six standard errors, by 12 %
-of all progress made and by 2 % of the level, for several looks in a row. Rewards and evaluation metrics are
-judged with the sign turned. In very short logs: twice the level of all reports so far, twice among three.
+What it detects: the median of the last reports lies above the best level so far by six standard errors, by 12 % of
+all progress made and by 2 % of the level, for several looks in a row. Rewards and evaluation metrics are judged
+with the sign turned. In very short logs: twice the level of all reports so far, twice among three, or a loss of
+87.3365, minus the log of the smallest float.
 
 Why it matters: every further step makes the checkpoint worse; the last good one is getting old.
 
 Example: 104B parameters at the end of warm-up: 6.4 → 10.2 within forty iterations, later NaN. Or a policy whose
 reward falls from 424 to 9 and stays there.
 
-When it is wrong: a spike that recovers is `loss-spike`; a warm restart lifts the loss for a while (then it is a
-warning that resolves). The scale is the run's own progress, not the loss, so that signed losses and language
-models work; and the reference is a median over three times as many reports as the test, because the lowest of many
-medians is an extreme value. Critical only once it has lasted and half of the progress is lost.
+When it is wrong: a loss that comes back was a spike, and the finding is then called `loss-spike`; a warm restart
+lifts the loss for a while (then it is a warning that resolves). The scale is the run's own progress, not the loss,
+so that signed losses and language models work; and the reference is a median over three times as many reports as
+the test, because the lowest of many medians is an extreme value. Critical only once it has lasted and half of the
+progress is lost.
 
 Fixes: stop; resume from the checkpoint at the best level with a 3–10 times smaller rate; clip the gradient norm.
 
@@ -74,7 +76,7 @@ class Divergence(Detector):
         self.quick = QUICK if series.direction < 0 else QUICK_LOSS
         self.error = self.sharp = math.inf  # noise of a median of m and of the quick one, from before a rise is watched
         self.open: Finding | None = None
-        self.peak = -math.inf
+        self.peak = self.now = -math.inf
         self.onset_index = 0
 
     def update(self, block: Block) -> Iterator[Finding]:
@@ -182,7 +184,7 @@ class Divergence(Detector):
 
     # ------------------------------------------------------------------ its life
     def _open(self, block: Block, at: int, end: int, now: float, best: float, progress: float) -> Finding:
-        self.peak = now
+        self.peak = self.now = now
         onset_step, onset_time, self.onset_index = self._onset(end, best, now)
         severity = self._severity(end, progress)
         words = self._words(now, progress)
@@ -201,7 +203,8 @@ class Divergence(Detector):
         """Critical once it has lasted: half of the progress is gone, and it is no small change of the level either."""
         rise = self.peak - self.best
         large = rise >= max(self.params.critical * progress, self.params.progress * abs(self.best))
-        lasted = end - self.onset_index >= (LASTING_SHORT if end < 160 else LASTING)
+        short_wait = end < 160 or self.series.direction < 0
+        lasted = end - self.onset_index >= (LASTING_SHORT if short_wait else LASTING)
         return Severity.CRITICAL if self.params.pages and large and lasted else Severity.WARNING
 
     def _follow(self, block: Block, at: int, now: float, rise: float, least: float, progress: float) -> Finding | None:
@@ -213,12 +216,12 @@ class Divergence(Detector):
             self.open, self.looks = None, 0
             return self._back(found, step, now, progress)
         grew = now > self.peak + 0.5 * (self.peak - self.best)
-        self.peak = max(self.peak, now)
+        self.peak, self.now = max(self.peak, now), now
         severity = max(found.severity, self._severity(block.start + at + 1, progress))
         if grew or severity > found.severity:
             self.open = found.changed(severity=severity, last_step=step, **self._words(self.peak, progress))
             return self.open
-        self.open = found.changed(last_step=step)
+        self.open = found.changed(last_step=step, **self._words(self.peak, progress))
         return None
 
     def _back(self, found: Finding, step: int, now: float, progress: float) -> Finding:
@@ -243,7 +246,8 @@ class Divergence(Detector):
             "evidence": {
                 "best level": best,
                 "best level at step": self.best_step,
-                "level now": now,
+                "worst level": now,
+                "level now": self.now * sign,
                 "change": now - best,
                 **({"progress before": progress} if known else {}),
             },

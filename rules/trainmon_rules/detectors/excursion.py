@@ -3,7 +3,7 @@
 An excursion opens when two of the last three reports are above the baseline's threshold (z6 2-of-3: no false
 alarm and one report of delay on block-bootstrapped healthy residuals, where 1-of-1 gives .094 a run). It is
 measured against the baseline that held when it opened, follows its peak, and closes when five reports in a
-row are back below half the threshold.
+row are back below half the threshold, or after 150 reports, when it is the new level.
 """
 
 from __future__ import annotations
@@ -143,6 +143,11 @@ class Excursion(Detector):
         self.episode = None
         self.hits.clear()
         return resolved(e.finding.changed(last_step=e.last_step, **self.describe(e)), step, how)
+
+    def standing(self) -> Finding | None:
+        """Return the excursion that goes on, with its peak."""
+        e = self.episode
+        return None if e is None else e.finding.changed(last_step=e.last_step, **self.describe(e))
 
     def describe(self, e: Episode) -> dict[str, Any]:
         """Return summary and evidence as of now."""

@@ -121,6 +121,8 @@ class Flat(Constant):
         if self.open is not None:
             yield from self._has_it_begun(block)
             yield from self._still(block, thirds)
+            if self.open is not None:
+                self.open = self.open.changed(last_step=int(block.step[-1]), **self._words(thirds))
         elif self._is_flat(block, thirds) and not self._total_speaks(block, at):
             yield self._say_curve(block, at, thirds)
 
@@ -175,27 +177,34 @@ class Flat(Constant):
         return all(level - t.last < limit + slack for level, slack in drops)
 
     def _say_curve(self, block: Block, at: int, t: Thirds) -> Finding:
-        sign = self.series.direction or 1
         trend = self.trend
+        words = self._words(t)
+        self.level = t.last
+        self.said_at = trend.count
+        sure = t.first - t.best + 2 * t.error < self.params.gain * abs(trend.start)
+        severity = None if sure or self.series.role != "reward" else Severity.INFO  # exploring takes its time
+        self.open = self.finding(
+            block, at, words["summary"], words["evidence"], trend.first_step, trend.first_time, severity=severity
+        )
+        return self.open
+
+    def _words(self, t: Thirds) -> dict[str, Any]:
+        sign = self.series.direction or 1
         evidence: dict[str, Any] = {
             "first third": sign * t.first,
             "last third": sign * t.last,
             "improvement": t.gain,
             "standard error": t.error,
-            "reports": trend.count,
+            "reports": self.trend.count,
         }
         if self.rate.known:
             evidence["learning rate"] = self.rate.last
-        summary = (
-            f"{self.series.tag} has not improved in {trend.count} reports: {short(sign * t.first)} in the first third, "
-            f"{short(sign * t.last)} in the last"
-        )
-        self.level = t.last
-        self.said_at = trend.count
-        sure = t.first - t.best + 2 * t.error < self.params.gain * abs(trend.start)
-        severity = None if sure or self.series.role != "reward" else Severity.INFO  # exploring takes its time
-        self.open = self.finding(block, at, summary, evidence, trend.first_step, trend.first_time, severity=severity)
-        return self.open
+        first, last = short(sign * t.first), short(sign * t.last)
+        return {
+            "summary": f"{self.series.tag} has not improved in {self.trend.count} reports: "
+            f"{first} in the first third, {last} in the last",
+            "evidence": evidence,
+        }
 
     def _still(self, block: Block, t: Thirds) -> Iterator[Finding]:
         """A reward that is still flat at three times the length deserves a warning."""

@@ -1,6 +1,6 @@
 """grad-spike: the gradient norm jumps; the earliest herald of a loss spike.
 
-What it detects: two of three reports whose logarithm is six robust standard deviations (at least 0.1 each)
+What it detects: two of three reports whose logarithm is six robust standard deviations (at least 0.05 each)
 above the baseline, and at least three times its level. Judged against the run's own past, never by absolute
 numbers.
 
@@ -82,11 +82,11 @@ class GradSpike(Excursion):
 
     def _loss_is_better(self, block: Block, at: int, e: Episode) -> bool:
         loss = self.peer("train_loss", block, at, min(512, 2 * e.reports))
-        before = loss.value[loss.step < e.onset.step]
-        after = loss.value[loss.step >= e.onset.step]
+        before = loss.finite_where(loss.step < e.onset.step)
+        after = loss.finite_where(loss.step >= e.onset.step)
         if len(before) < 5 or len(after) < 5:
             return False
-        return bool(np.nanmedian(after[-20:]) < np.nanmedian(before[-20:]))
+        return bool(np.median(after[-20:]) < np.median(before[-20:]))
 
     def describe(self, e: Episode) -> dict[str, Any]:
         """Return summary and evidence with the peak as of now."""

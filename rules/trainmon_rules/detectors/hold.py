@@ -23,6 +23,11 @@ class Held(Detector):
         self.pending: dict[Key, Finding] = {}
         self.said: dict[Key, dict[str, Any]] = {}
 
+    def standing(self) -> Finding | None:
+        """Return the inner detector's open finding, if it has been heard of."""
+        found = self.inner.standing()
+        return None if found is None or found.key not in self.said else found.changed(**self.said[found.key])
+
     def update(self, block: Block) -> Iterator[Finding]:
         """Yield what has lasted long enough, dated to the report that decided it."""
         for i in range(len(block)):

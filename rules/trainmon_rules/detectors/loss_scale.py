@@ -1,7 +1,8 @@
 """loss-scale-collapse: the mixed-precision loss scale halves away without growing back.
 
 What it detects: four or more falls within twenty reports after the scale had settled; four falls down to 16 or
-less; a scale of 1/1000 or less; or updates skipped three times running at a scale of 1 or less.
+less; a scale of 1/1000 or less; updates skipped three times running at a scale of 1 or less; or more than 24 falls
+without settling.
 
 Why it matters: every fall is a skipped update caused by a non-finite gradient. When the scale can't fall any
 further, gradients underflow or every step is skipped: the run is dead, though its loss may still look alive.
@@ -72,9 +73,9 @@ class LossScaleCollapse(Detector):
     def update(self, block: Block) -> Iterable[Finding]:
         """Yield a finding when the scale collapses, and when it has grown back."""
         value = block.value
-        steady = bool((value == self.last).all()) and self.open is None and self.last > 1.0
+        steady = bool(((value == self.last) | (value == 0.0)).all()) and self.open is None and self.last > 1.0
         if steady:
-            self._rest(len(value))
+            self._rest(int((value == self.last).sum()))
             return ()
         return self._scan(block)
 
@@ -85,7 +86,7 @@ class LossScaleCollapse(Detector):
 
     def _scan(self, block: Block) -> Iterator[Finding]:
         for i, scale in enumerate(block.value.tolist()):
-            if not np.isfinite(scale):
+            if not np.isfinite(scale) or scale == 0.0:  # 0 is a rounded number, not a scale
                 continue
             step, index = int(block.step[i]), block.start + i
             if scale < self.last:
@@ -162,6 +163,18 @@ class LossScaleCollapse(Detector):
         if why and severity > found.severity:
             self.open = changed.changed(severity=severity, summary=why)
             yield self.open
+
+    def standing(self) -> Finding | None:
+        """Return the collapse that goes on, with the scale as it is now."""
+        found = self.open
+        if found is None:
+            return None
+        start = float(found.evidence["scale before"])
+        evidence = self._evidence(start, self.last)
+        summary = found.summary
+        if " times" in summary:
+            summary = f"{self.series.tag} fell {self.total} times, from {short(start)} to {short(self.last)}"
+        return found.changed(evidence=evidence, summary=summary)
 
     def _evidence(self, start: float, scale: float) -> dict[str, Any]:
         return {"scale before": start, "scale now": scale, "falls": self.total}

@@ -6,8 +6,8 @@ repeated, while the gradient norm isn't finite.
 
 Why it matters: from the first non-finite update on, every weight may be NaN and every later step is wasted.
 
-Example: `{"step": 900, "loss": NaN}`. The first such loss is a warning at once; the third report in a row, or
-a non-finite gradient norm beside it, makes it critical.
+Example: `{"step": 900, "loss": NaN}`. The first such loss is a warning at once; the third report in a row, or a
+non-finite gradient norm beside it, makes it critical. A validation loss alone stays a warning.
 
 When it is wrong: an fp16 loss scaler makes single gradient norms infinite by design, and skips those steps. A
 lone non-finite gradient norm beside a finite loss is therefore silent where a loss scale is logged (fewer than
@@ -62,6 +62,7 @@ class NonFinite(Detector):
         self.zeros = 0  # finite reports so far, while all of them are exactly 0
         self.alive = False  # a finite value other than 0 has been seen
         self.masked = 0
+        self.hidden = 0  # reports in all beside a loss that hides it
         self.onset: tuple[int, float] = (0, float("nan"))
         self.open: Finding | None = None
         self.last_loss: float | None = None
@@ -107,13 +108,14 @@ class NonFinite(Detector):
     def _judge_gradient(self, block: Block, i: int) -> Finding | None:
         masked = self._loss_is_masked(block, i)
         self.masked = self.masked + 1 if masked else 0
+        self.hidden += masked
         scaled = len(self.peer("loss_scale", block, i, 1)) > 0
         needed = self.params.grad_in_a_row_scaled if scaled else self.params.grad_in_a_row
         if not scaled and not self.alive and self.zeros >= 2:  # nothing but exact zeros, then this: no update is alive
             return self._open_or_raise(block, i, True, False)
         if self.open is None and not masked and self.run < needed:
             return None
-        return self._open_or_raise(block, i, self.masked >= 2, False)
+        return self._open_or_raise(block, i, self.masked >= 2 or self.hidden >= self.params.critical_after, False)
 
     def _loss_is_masked(self, block: Block, i: int) -> bool:
         """A loss of exactly 0.0, or the same to the last digit as before, beside a non-finite gradient."""
@@ -140,6 +142,13 @@ class NonFinite(Detector):
         if self.masked:
             evidence["loss beside it"] = float(self.peer("train_loss", block, i, 1).value[-1])
         return self.finding(block, i, self._summary(), evidence, self.onset[0], self.onset[1], severity)
+
+    def standing(self) -> Finding | None:
+        """Return the run of non-finite reports that goes on, with its length."""
+        found = self.open
+        if found is None:
+            return None
+        return found.changed(evidence={**found.evidence, "reports in a row": self.run}, summary=self._summary())
 
     def _grow(self, found: Finding, block: Block, i: int, severity: Severity) -> Finding:
         evidence = {**found.evidence, "reports in a row": self.run}

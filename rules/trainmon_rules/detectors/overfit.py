@@ -181,12 +181,10 @@ class Overfit(Detector):
             yield resolved(found, step, f"validation is as good as its best again at step {step}")
             return
         rise = float(values[-3:].mean()) - level
-        self.open = found.changed(last_step=step)
+        known = math.isfinite(self.groups[-1].train) and math.isfinite(best.train)
+        self.open = found.changed(last_step=step, **self._words(best, level, level + rise, known))
         if rise > 2 * self.said:
             self.said = rise
-            known = math.isfinite(self.groups[-1].train) and math.isfinite(best.train)
-            words = self._words(best, level, level + rise, known)
-            self.open = self.open.changed(**words)
             yield self.open
 
     def _words(self, best: Group, level: float, now: float, known: bool) -> dict[str, Any]:

@@ -11,9 +11,10 @@ holds it: the rate, the capacity, the labels, a collapsed class.
 Example: loss 0.906 → 0.6931 in 50 epochs, then 0.6931 = ln 2 for 450: two classes, no information.
 
 When it is wrong: the curve alone can't tell a stuck run from one that has reached its noise floor, so this is
-`info` unless there is a second witness: a loss at ln C with an accuracy at 1/C, or a metric stuck below its best.
-It is silent on a power-law tail (still improving, slowly), after the rate has decayed below 30 % of its peak,
-during warm-up, at a loss below 5 % of its first value (converged), and while validation still improves.
+`info` unless there is a second witness: a loss at ln 2, ln 10, ln 100 or ln 1000 with an accuracy at chance (the
+first two also where no accuracy is logged), or a metric stuck below its best. It is silent on a power-law tail
+(still improving, slowly), after the rate has decayed below 30 % of its peak, during warm-up, at a loss below 5 % of
+its first value (converged), and while validation still improves.
 
 Fixes: raise the rate or restart its schedule; look at what is predicted; check the labels and the capacity.
 

@@ -49,7 +49,8 @@ class Result:
     __hash__ = None
 
     def __eq__(self, other):
-        return vars(self) == vars(other)
+        # Settings may hold NaN, which equals itself in a repr only once it was pickled.
+        return {**vars(self), "events": repr(self.events)} == {**vars(other), "events": repr(other.events)}
 
     def __repr__(self):
         return repr(vars(self))

@@ -62,9 +62,15 @@ def test_an_explosion_is_critical_once_the_loss_is_worse():
 def test_a_start_that_spans_orders_of_magnitude_is_critical_when_nothing_is_learnt():
     g = np.array([3.4e10, 62, 90, 3e4, 120, 80, 500, 70, 65, 2e3, 90, 75], float)
     stuck = 12 + np.random.default_rng(3).normal(0, 0.2, 12)
-    assert findings("grad-explosion", {"loss": stuck, "grad_norm": g})[0][0] == "critical"
+    assert findings("grad-start", {"loss": stuck, "grad_norm": g})[0][0] == "critical"
     learning = np.linspace(12, 6, 12)
-    assert findings("grad-explosion", {"loss": learning, "grad_norm": g}) == []
+    assert findings("grad-start", {"loss": learning, "grad_norm": g}) == []
+
+
+def test_a_burst_in_the_first_reports_is_a_warning_and_resolves():
+    g = np.array([0.17, 0.24, 0.95, 2.4, 15.9, 145, 960, 353, 379, 650, 0.27, 0.2, 0.15, 0.14, 0.14, 0.13])
+    x = np.array([2.46, 2.2, 2.22, 2.6, 2.24, 2.35, 5.1, 3.49, 3.21, 2.8, 2.2, 2.2, 2.1, 2.1, 2.1, 2.1])
+    assert findings("grad-start", {"loss": x, "grad_norm": g}) == [("warning", 2, 6, "resolved")]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,0 +1,120 @@
+"""docs/: the generated pages are fresh, every example runs, every link leads somewhere, every field is told."""
+
+import doctest
+import importlib
+import importlib.util
+import pkgutil
+import re
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+import pytest
+
+import trainmon
+import trainmon_exporters
+import trainmon_rules
+from trainmon.config import CHANGES, load_settings, parse_config
+from trainmon.readers import keys, shapes_of_json
+from trainmon.readers.dialects import load_dialects
+from trainmon.readers.jsonl import CONFIG_KEYS
+from trainmon_rules import inspection, report
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(p for p in [*DOCS.glob("*.md"), *ROOT.glob("*.md")])
+MODULES = sorted(
+    info.name
+    for package in (trainmon, trainmon_rules, trainmon_exporters)
+    for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if not info.name.endswith("__main__")
+)
+
+
+@pytest.fixture(scope="module")
+def generator():
+    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_generated_pages_are_fresh(generator):
+    assert generator.stale() == [], "run `make docs`, read the difference, commit it"
+
+
+def test_a_changed_page_is_stale(generator, tmp_path):
+    for name, text in generator.pages().items():
+        (tmp_path / name).write_text(text)
+    assert generator.stale(tmp_path) == []
+    page = tmp_path / "rules.md"
+    page.write_text(page.read_text().replace("nonfinite", "infinite", 1))
+    assert generator.stale(tmp_path) == ["rules.md"]
+
+
+def test_the_examples_of_the_python_page_run(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    failed, tried = doctest.testfile(str(DOCS / "python.md"), module_relative=False)
+    assert tried > 10
+    assert failed == 0
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_a_module_run(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+# ---------------------------------------------------------------------- links
+def anchors(page):
+    """Headings as GitHub turns them into anchors."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", h).strip().lower().replace(" ", "-") for h in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
+        if target.startswith(("http:", "https:")):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        if file == DOCS / "corpus.md" and not file.exists():  # written where the corpus is
+            continue
+        assert file.exists(), target
+        if anchor and file.suffix == ".md":
+            assert anchor in anchors(file), target
+
+
+def test_the_start_page_links_every_page():
+    linked = set(re.findall(r"\]\((\w[\w.-]*\.md)\)", (DOCS / "README.md").read_text("utf-8")))
+    assert linked >= {p.name for p in DOCS.glob("*.md")} - {"README.md"}
+
+
+# ---------------------------------------------------------------------- fields
+RECORDS = [r for m in (report, inspection) for r in vars(m).values() if is_dataclass(r) and r.__module__ == m.__name__]
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda r: r.__name__)
+def test_every_field_of_the_report_is_told(record):
+    text = (DOCS / "report.md").read_text("utf-8")
+    renamed = report._RENAMED
+    for f in fields(record):
+        assert f"`{renamed.get(f.name, f.name)}`" in text, f.name
+
+
+# ---------------------------------------------------------------------- what the pages name
+def test_the_example_config_is_accepted_and_shows_every_key(tmp_path):
+    example = re.search(r"```toml\n(.*?)```", (DOCS / "config.md").read_text("utf-8"), re.DOTALL)[1]
+    file = tmp_path / "trainmon.toml"
+    file.write_text(example)
+    settings = load_settings(str(file))
+    assert "plateau" not in {r.name for r in settings.rules}
+    config = parse_config(example, "trainmon.toml")
+    assert all([config.roles, config.answers, config.disabled])
+    assert {key for changes in config.rules.values() for key in changes} == set(CHANGES)
+
+
+def test_the_reading_page_names_every_key_dialect_and_file():
+    text = (DOCS / "reading.md").read_text("utf-8")
+    named = {*keys.STEP_KEYS, *keys.EPOCH_KEYS, *keys.TIME_KEYS, *keys.TOTAL_KEYS, *keys.MODE_KEYS, *keys.MODES}
+    named |= {p.dialect for p in load_dialects().patterns} | CONFIG_KEYS | set(shapes_of_json.ROWS)
+    assert {n for n in named if f"`{n}`" not in text} == set()
