@@ -54,7 +54,7 @@ def plain(text: str) -> str:
     return text if text.isascii() else text.translate(_ASCII)
 
 
-_MARKS = re.compile(r"[\\`*\[\]|~]|(?<!\w)_|_(?!\w)")
+_MARKS = re.compile(r"[\\`*\[\]|~]|(?<![^\W_])_")  # an underscore after a letter begins nothing
 _LEADING = re.compile(r"^(?:[#=]|[+-](?=\s|-|$)|\d+(?=[.)](?:\s|$)))")
 
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass, field
 
 from rich.text import Text
 
 from trainmon_exporters.page import Page
 from trainmon_exporters.story import NAME, Numbered, advice_key, heralds
-from trainmon_exporters.wording import change_lines, ending, lead, moment, note, outcome, short_name, since
-from trainmon_rules.report import Cause, Fix, IncidentReport, Route
+from trainmon_exporters.wording import change_lines, ending, moment, note, outcome, short_name, since
+from trainmon_rules.report import Cause, Fix, IncidentReport, Route, RunReport
 from trainmon_rules.words import short
 
 CAUSES = 2  # likely causes told
@@ -33,52 +34,54 @@ INTERNAL = frozenset(
 """Evidence that shows how a detector decided: for the JSON, not for a person in a hurry."""
 
 
-def print_incident(page: Page, numbered: Numbered, axis: str, advised: dict[tuple[object, ...], str], run: str) -> None:
-    """Print an incident.
+@dataclass(slots=True)
+class Said:
+    """What a report has said already: advice by its key, with where it stands, and closing remarks on a run."""
 
-    Parameters
-    ----------
-    advised : dict
-        What was advised before in this report, by `advice_key`, with where it stands; this incident is added.
-    run : str
-        Name of the run.
-    """
+    advice: dict[tuple[object, ...], str] = field(default_factory=dict)
+    remarks: set[str] = field(default_factory=set)
+
+
+def print_incident(page: Page, numbered: Numbered, run: RunReport, said: Said) -> None:
+    """Print an incident of a run; advice that was given before is referred to."""
     i = numbered.incident
     page.blank()
-    _title(page, numbered)
-    page.put(page.say(i.summary), indent=INDENT)
-    page.field("since", page.say(_span(i, axis)))
+    _title(page, numbered, run.axis)
+    page.put(page.say(_summary(page, i)), indent=INDENT)
     _evidence(page, i)
-    _before(page, i, axis)
+    _before(page, i, run.axis)
     for n, text in enumerate([t for t in dict.fromkeys(i.also) if t != i.summary][:ALSO]):
         page.field("" if n else "with it", page.say(text))
-    key = advice_key(i)
-    if i.causes and key in advised:
-        page.field("why", page.say(f"as for {advised[key]}: the same causes, fixes and reading"))
+    key = advice_key(i, CAUSES, FIXES)
+    if i.causes and key in said.advice:
+        page.field("why", page.say(f"as in {said.advice[key]}: the same causes, fixes and reading"))
         return
-    advised[key] = f"incident {numbered.number} of {page.say(run, limit=NAME).plain}"
+    first = not said.advice
+    said.advice[key] = f"incident {numbered.number} of {page.say(run.run, limit=NAME).plain}"
     _causes(page, i)
     _fixes(page, i)
-    _routes(page, i.routes, first_time=len(advised) == 1)
+    _routes(page, i.routes, first)
     for n, question in enumerate(i.questions):
         page.field("" if n else "question", page.say(question, "copy"))
 
 
-def _span(i: IncidentReport, axis: str) -> str:
-    if i.state == "resolved" or i.superseded:
-        return f"{since(i, axis)}; until {ending(i, axis)}"
-    return f"{since(i, axis)}; {outcome(i)}"
-
-
-def _title(page: Page, numbered: Numbered) -> None:
+def _title(page: Page, numbered: Numbered, axis: str) -> None:
     i = numbered.incident
-    back = ", recovered" if outcome(i) == "recovered" else ""
+    back = ", recovered" if i.state == "resolved" else ""
+    end = f"; until {ending(i, axis)}" if back or i.superseded else f"; {outcome(i)}"
     page.put(
         Text(f"{numbered.number}".ljust(INDENT)),
         page.say(f"{i.severity.upper()} {i.symptom}{back}", i.severity),
-        page.say("  " + ", ".join(page.say(s, limit=NAME).plain for s in i.series)),
+        page.say(f"  since {since(i, axis)}{end}"),
         hanging=INDENT,
     )
+
+
+def _summary(page: Page, i: IncidentReport) -> str:
+    """Return the summary, with the series before it where it names none."""
+    if any(tag in i.summary for tag in i.series):
+        return i.summary
+    return f"{', '.join(page.say(s, limit=NAME).plain for s in i.series[:3])}: {i.summary}"
 
 
 def print_brief(page: Page, i: IncidentReport, axis: str) -> None:
@@ -111,10 +114,11 @@ def _number(name: str, value: object) -> str:
 
 def _before(page: Page, i: IncidentReport, axis: str) -> None:
     """Print a line for each event that announced the incident: when, and the heart of its summary."""
-    for n, (symptoms, p) in enumerate(heralds(i)[:BEFORE]):
-        when = f"{moment(p.onset_step, None, axis)}, {lead(p.lead_steps, 0, axis)}: "
+    for n, (_, p) in enumerate(heralds(i)[:BEFORE]):
+        ahead = f" ({p.lead_steps:,} ahead)" if p.lead_steps > 0 else ""
+        when = f"{moment(p.onset_step, None, axis)}{ahead}: "
         heart = re.sub(r" \([^()]*\)$", "", p.summary)
-        page.field("" if n else "before it", page.say(when), page.say(heart), page.say(f" [{symptoms}]", "label"))
+        page.field("" if n else "before it", page.say(when), page.say(heart))
 
 
 def _causes(page: Page, i: IncidentReport) -> None:
@@ -162,11 +166,11 @@ def _routes(page: Page, routes: tuple[Route, ...], first_time: bool) -> None:
     first = routes[0]
     sheets = [r.sheet for r in routes if r.pack is None]
     foreign = [r.sheet for r in routes if r.pack is not None]
-    pieces = [page.say(first.sheet, "name"), page.say(f": {first.why}")]
-    if sheets and first_time:
-        pieces += [page.say(" ("), page.say(f"trainmon explain {sheets[0]}", "copy"), page.say(")")]
-    page.field("read", *pieces)
-    more = [", ".join(s for s in sheets if s != first.sheet)]
+    name = page.say(first.sheet, "name")
+    if first_time and first.pack is None:
+        name = page.say(f"trainmon explain {first.sheet}", "copy")
+    page.field("read", name, page.say(f": {first.why}"))
+    more = [", ".join(short_name(s) for s in sheets if s != first.sheet)]
     if foreign:
         whose = "another pack's topic" if len(foreign) == 1 else "other packs' topics"
         more.append(f"{', '.join(foreign)} ({whose}, not shipped)")

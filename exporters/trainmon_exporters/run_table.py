@@ -21,7 +21,9 @@ def print_table(page: Page, runs: list[RunReport]) -> None:
     texts = [_text(r) for r in shown]
     longest = max(len(page.say(r.run, limit=NAME)) for r in shown)
     room = page.width - verdicts - 2
-    names = min(longest, max(LEAST, min(room // 2, longest), room - max(map(len, texts))))
+    if longest + max(map(len, texts)) > room:
+        texts = [headline(r) or extent(r, brief=True) for r in shown]
+    names = min(longest, max(LEAST, room // 2, room - max(map(len, texts))))
     for run, text in zip(shown, texts, strict=True):
         name = page.say(run.run, "name", names)
         name.pad_right(names + 2 - len(name))

@@ -95,12 +95,13 @@ def heralds(i: IncidentReport) -> list[tuple[str, Precursor]]:
     return [(", ".join(dict.fromkeys(p.symptom for p in same)), same[0]) for same in events.values()]
 
 
-def advice_key(i: IncidentReport) -> tuple[object, ...]:
-    """Return what two incidents share whose causes, fixes and reading are the same but for the numbers."""
-    evidence = (re.sub(r"[\d.,]+", "#", t) for c in i.causes for t in (*c.evidence_for, *c.evidence_against))
-    causes = (tuple(c.cause for c in i.causes), tuple(c.cause for c in i.ruled_out), tuple(evidence))
-    fixes = tuple((f.action, str(f.change)) for f in i.fixes)
-    return (i.symptom, *causes, fixes, tuple((r.rank, r.sheet) for r in i.routes), i.questions)
+def advice_key(i: IncidentReport, causes: int, fixes: int) -> tuple[object, ...]:
+    """Return what two incidents share whose first causes, fixes and reading are the same but for the numbers."""
+    told = i.causes[:causes]
+    evidence = [re.sub(r"[\d.,]+", "#", t) for c in told for t in (*c.evidence_for, *c.evidence_against)]
+    actions = [(f.action, str(f.change)) for f in i.fixes[:fixes]]
+    first = i.routes[0].sheet if i.routes else ""
+    return (i.symptom, *(c.cause for c in told), *evidence, *actions, first, i.questions)
 
 
 def later_run(runs: Sequence[RunReport]) -> str:

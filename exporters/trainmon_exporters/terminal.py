@@ -13,7 +13,7 @@ from rich.text import Text
 
 from trainmon_exporters.closing import print_closing
 from trainmon_exporters.curves import Picture, in_values, levels, picture
-from trainmon_exporters.incident_block import print_brief, print_incident
+from trainmon_exporters.incident_block import Said, print_brief, print_incident
 from trainmon_exporters.page import PIPED_WIDTH, Page
 from trainmon_exporters.plot import Stroke, draw
 from trainmon_exporters.plot_scale import Scale
@@ -31,11 +31,9 @@ from trainmon_exporters.wording import axis_word, extent, many, tally
 from trainmon_rules.report import Report, RunReport
 
 PLOT_ROWS = 5
-BLIND_GROUPS = 4  # reasons named why rules could not work
-BLIND_RULES = 3  # rules named for a reason
+BLIND_GROUPS = 3  # reasons named why rules could not work
+BLIND_RULES = 2  # rules named for a reason
 TAGS = 4  # tags without a meaning that are named
-
-Advised = dict[tuple[object, ...], str]
 
 
 def render_text(report: Report, width: int = PIPED_WIDTH) -> str:
@@ -52,11 +50,11 @@ def print_report(report: Report, console: Console) -> None:
     if len(runs) > 1:
         print_table(page, runs)
         runs = [r for r in runs if serious(r)]
-    advised: Advised = {}
+    said = Said()
     for n, run in enumerate(runs[:RUNS_IN_FULL]):
         if n or len(every) > 1:
             page.blank()
-        _run(page, run, advised)
+        _run(page, run, said)
     if len(runs) > RUNS_IN_FULL:
         page.blank()
         left = many(len(runs) - RUNS_IN_FULL, "run")
@@ -64,7 +62,7 @@ def print_report(report: Report, console: Console) -> None:
     print_closing(page, every)
 
 
-def _run(page: Page, run: RunReport, advised: Advised) -> None:
+def _run(page: Page, run: RunReport, said: Said) -> None:
     name = page.say(run.run, "name", NAME)
     page.put(page.say(run.verdict.upper() + "  ", run.verdict), name, page.say("  " + extent(run)), hanging=2)
     told = telling(run)
@@ -74,7 +72,7 @@ def _run(page: Page, run: RunReport, advised: Advised) -> None:
             page.blank()
             page.put(page.say(f"{many(len(run.incidents), 'incident')}: {tally(run.incidents)}"))
         for n in told.full:
-            print_incident(page, n, run.axis, advised, run.run)
+            print_incident(page, n, run, said)
         if told.brief:
             page.blank()
             page.put(page.say("Also noted", "name"))
@@ -84,9 +82,7 @@ def _run(page: Page, run: RunReport, advised: Advised) -> None:
         print_brief(page, i, run.axis)
     if told.untold:
         page.put(page.say(f"and {many(told.untold, 'more incident')}: --format json lists all"), indent=3)
-    if told.full:
-        page.blank()
-    _end(page, run, indent=0 if told.full else 2)
+    _end(page, run, said, indent=3 if told.full else 2)
 
 
 def _nothing_serious(page: Page, run: RunReport) -> None:
@@ -136,17 +132,25 @@ def _legend(page: Page, shown: Picture) -> list[Text]:
 
 
 # ---------------------------------------------------------------------- the end
-def _end(page: Page, run: RunReport, indent: int) -> None:
-    """Print what was not judged, not understood, not read: a line each."""
-    groups = blind_groups(run)
-    if groups:
+def _end(page: Page, run: RunReport, said: Said, indent: int) -> None:
+    """Print what was not judged, not understood, not read: a line each, the same of several runs once."""
+    for text in _remarks(page, run):
+        if text not in said.remarks:
+            page.put(page.say(text, "label"), indent=indent, hanging=2)
+        said.remarks.add(text)
+
+
+def _remarks(page: Page, run: RunReport) -> list[str]:
+    out = []
+    if groups := blind_groups(run):
         texts = [f"{_some(rules, BLIND_RULES)} ({needs.removesuffix(' is logged')})" for needs, rules in groups]
-        page.put(page.say("Not judged: " + _some(texts, BLIND_GROUPS, "; ")), indent=indent, hanging=2)
+        out.append("Not judged: " + _some(texts, BLIND_GROUPS, "; "))
     if run.unmapped:
         shown = [page.say(t, limit=40).plain for t in run.unmapped]
-        page.put(page.say(f"Tags without a known meaning: {_some(shown, TAGS)}"), indent=indent, hanging=2)
+        out.append(f"Tags without a known meaning: {_some(shown, TAGS)}")
     if left_out := skipped(run):
-        page.put(page.say(f"Passed over while reading: {left_out}"), indent=indent, hanging=2)
+        out.append(f"Passed over while reading: {left_out}")
+    return out
 
 
 def _some(items: list[str], most: int, between: str = ", ") -> str:

@@ -33,12 +33,16 @@ def extent(run: RunReport, brief: bool = False) -> str:
         steps = f"{axis.removesuffix('s')}s {run.first_step} to {run.last_step}"
     parts = [steps, many(run.points, "point")]
     if run.attempts > 1:
-        parts.append(many(run.attempts, "attempt") + ("" if brief else " (each resume begins one)"))
+        parts.append(many(run.attempts, "attempt") + ("" if brief else f" (resumed {_times(run.attempts - 1)})"))
     if run.status == "running":
         parts.append("still running")
     elif run.status == "silent" or (run.status == "finished" and not brief):
         parts.append(run.status)
     return ", ".join(parts)
+
+
+def _times(n: int) -> str:
+    return {1: "once", 2: "twice"}.get(n, f"{n:,} times")
 
 
 def tally(incidents: Sequence[IncidentReport]) -> str:
@@ -104,8 +108,8 @@ def outcome(i: IncidentReport) -> str:
 def note(i: IncidentReport, axis: str) -> str:
     """Return an incident of which a line is enough."""
     word = axis_word(axis)
-    end = f"{word} {i.resolved_step}" if i.state == "resolved" and i.resolved_step is not None else ""
-    span = f"{word} {i.onset_step} to {end}" if end else f"since {word} {i.onset_step}, {outcome(i)}"
+    over = i.resolved_step if i.state == "resolved" else None
+    span = f"since {word} {i.onset_step}, {outcome(i)}" if over is None else f"{word} {i.onset_step} to {over}"
     return f"{i.symptom}: {i.summary} ({span})"
 
 
