@@ -60,7 +60,7 @@ _LEADING = re.compile(r"^(?:[#=]|[+-](?=\s|-|$)|\d+(?=[.)](?:\s|$)))")
 
 def markdown(text: object, limit: int = 0) -> str:
     """Return the text as inert Markdown: no emphasis, links, tables, HTML, mentions or issue references."""
-    out = clean(text, limit).strip()
+    out = re.sub(r"(?<=\s)->(?=\s)", "→", clean(text, limit).strip())  # an escaped arrow is hard to read elsewhere
     out = out.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     out = _MARKS.sub(lambda m: "\\" + m.group(), out)
     out = re.sub(r"#(?=\d)", "&#35;", out).replace("@", "&#64;")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from rich.text import Text
 
-from trainmon_exporters.page import Page
+from trainmon_exporters.page import COLUMN, INDENT, Page
 from trainmon_exporters.story import NAME, Numbered, advice_key, heralds
 from trainmon_exporters.wording import change_lines, ending, moment, note, outcome, short_name, since
 from trainmon_rules.report import Cause, Fix, IncidentReport, Route, RunReport
@@ -24,7 +24,6 @@ BEFORE = 3  # events that announced it
 INLINE = 60  # characters of a change from which on it gets lines of its own
 ALSO = 2  # what else was seen, in sentences
 FOR, AGAINST = 2, 1  # pieces of evidence told of a cause
-INDENT, COLUMN = 3, 11  # of the fields
 INTERNAL = frozenset(
     {
         "excess in standard deviations", "threshold", "baseline points", "standard error", "ratio", "share", "median",
@@ -153,8 +152,8 @@ def _fix(page: Page, n: int, fix: Fix) -> None:
     pieces = [page.say(f"{n + 1}. {fix.action}", "first" if n == 0 else "")]
     if changes and inline:
         pieces += [page.say(" -- "), page.say(", ".join(changes), "copy")]
-    pieces.append(page.say(f" [{short_name(fix.sheet)}]", "label"))
-    page.field({0: "do first", 1: "then"}.get(n, ""), *pieces, deeper=3)
+    sheet = page.say(f" [{short_name(fix.sheet)}]", "label")
+    page.field({0: "do first", 1: "then"}.get(n, ""), *pieces, deeper=3, spare=sheet)
     for line in () if inline else changes:
         page.copy(line, INDENT + COLUMN + 3)
 
@@ -172,7 +171,6 @@ def _routes(page: Page, routes: tuple[Route, ...], first_time: bool) -> None:
     page.field("read", name, page.say(f": {first.why}"))
     more = [", ".join(short_name(s) for s in sheets if s != first.sheet)]
     if foreign:
-        whose = "another pack's topic" if len(foreign) == 1 else "other packs' topics"
-        more.append(f"{', '.join(foreign)} ({whose}, not shipped)")
+        more.append(f"{', '.join(foreign)} (another pack's topic, not shipped)")
     if text := "; ".join(filter(None, more)):
         page.field("also", page.say(text))

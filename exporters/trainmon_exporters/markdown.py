@@ -131,7 +131,7 @@ def _end(run: RunReport) -> list[str]:
     out = []
     if run.blind:
         rows = [(markdown(needs), ", ".join(map(markdown, rules))) for needs, rules in blind_groups(run)]
-        out.append(_folded("What could not be judged", _table(("for want of", "rules"), rows)))
+        out.append(_folded("What could not be judged", _table(("why", "rules"), rows)))
     if run.skipped and (text := skipped(run)):
         out.append("Passed over: " + markdown(text) + ".")
     return out

@@ -32,7 +32,7 @@ def print_table(page: Page, runs: list[RunReport]) -> None:
     if left_out:
         page.put(page.say(f"and {many(len(left_out), 'more run')} without an incident, or with too little logged"))
     if mark := later_run(shown):
-        page.put(page.say(f"{mark}: run number {mark[1:]} of the same file (its steps began again near 0)", "label"))
+        page.put(page.say(f"{mark}: run {mark[1:]} of the same file, whose steps began again", "label"))
     _notes(page, quiet)
 
 

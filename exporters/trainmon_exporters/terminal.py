@@ -64,13 +64,13 @@ def print_report(report: Report, console: Console) -> None:
 
 def _run(page: Page, run: RunReport, said: Said) -> None:
     name = page.say(run.run, "name", NAME)
-    page.put(page.say(run.verdict.upper() + "  ", run.verdict), name, page.say("  " + extent(run)), hanging=2)
     told = telling(run)
+    text = extent(run)
+    if told.full and len(run.incidents) > 1:
+        text += f"; {tally(run.incidents)}"
+    page.put(page.say(run.verdict.upper() + "  ", run.verdict), name, page.say(f"  {text}"), hanging=2)
     if told.full:
         _plot(page, run, picture(run, told))
-        if len(run.incidents) > 1:
-            page.blank()
-            page.put(page.say(f"{many(len(run.incidents), 'incident')}: {tally(run.incidents)}"))
         for n in told.full:
             print_incident(page, n, run, said)
         if told.brief:
@@ -82,7 +82,7 @@ def _run(page: Page, run: RunReport, said: Said) -> None:
         print_brief(page, i, run.axis)
     if told.untold:
         page.put(page.say(f"and {many(told.untold, 'more incident')}: --format json lists all"), indent=3)
-    _end(page, run, said, indent=3 if told.full else 2)
+    _end(page, run, said, indent=0 if told.full else 2)
 
 
 def _nothing_serious(page: Page, run: RunReport) -> None:

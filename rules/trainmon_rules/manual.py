@@ -83,7 +83,7 @@ def _symptom(s: SymptomEntry, table: Table, rules: Sequence[Rule]) -> str:
     read = [f"- when {_when(a.when)}: first `{a.routes[0].sheet}`" for a in special]
     out.append("## Read\n\n" + "\n".join([*read, _routes(general.routes)]))
     if s.fixes:
-        out.append("## Do first, whatever the cause\n\n" + _fixes(s.fixes))
+        out.append("## Do first, where it applies\n\n" + _fixes(s.fixes))
     if s.questions:
         out.append("## What may be asked\n\n" + "\n".join(f"- {table.questions[q].text}" for q, _ in s.questions))
     return "\n\n".join(out)
