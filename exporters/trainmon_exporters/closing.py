@@ -35,7 +35,8 @@ def _worst(page: Page, run: RunReport, told: Telling, named: bool) -> None:
         text += f" (incident {told.main.number} of {len(told.full)}{', all recovered' if recovered(run) else ''})"
     if named:
         text += f"; {page.say(run.run, limit=NAME).plain}"
-    page.put(page.say(run.verdict.upper(), run.verdict), page.say(text), hanging=2)
+    more = page.say("  (all of it: --format markdown)", "label")
+    page.put(page.say(run.verdict.upper(), run.verdict), page.say(text), hanging=2, spare=more)
     if i.fixes:
         change = "; ".join(change_lines(i.fixes[0].change or {}))
         page.put(

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from trainmon_exporters.page import COLUMN, INDENT, Page
 from trainmon_exporters.story import NAME, Numbered, advice_key, heralds
-from trainmon_exporters.wording import change_lines, ending, moment, note, outcome, short_name, since
+from trainmon_exporters.wording import change_lines, ending, in_short, moment, note, outcome, short_name, since
 from trainmon_rules.report import Cause, Fix, IncidentReport, Route, RunReport
 from trainmon_rules.words import short
 
@@ -41,15 +41,18 @@ class Said:
     remarks: set[str] = field(default_factory=set)
 
 
-def print_incident(page: Page, numbered: Numbered, run: RunReport, said: Said) -> None:
-    """Print an incident of a run; advice that was given before is referred to."""
+def print_incident(page: Page, numbered: Numbered, run: RunReport, said: Said, main: bool = True) -> None:
+    """Print an incident of a run; advice that was given before is referred to.
+
+    Beside the main one the others have one cause and one fix.
+    """
     i = numbered.incident
     page.blank()
     _title(page, numbered, run.axis)
     page.put(page.say(_summary(page, i)), indent=INDENT)
     _evidence(page, i)
     _before(page, i, run.axis)
-    for n, text in enumerate([t for t in dict.fromkeys(i.also) if t != i.summary][:ALSO]):
+    for n, text in enumerate([t for t in dict.fromkeys(i.also) if t != i.summary][: ALSO if main else 0]):
         page.field("" if n else "with it", page.say(text))
     key = advice_key(i, CAUSES, FIXES)
     if i.causes and key in said.advice:
@@ -57,9 +60,12 @@ def print_incident(page: Page, numbered: Numbered, run: RunReport, said: Said) -
         return
     first = not said.advice
     said.advice[key] = f"incident {numbered.number} of {page.say(run.run, limit=NAME).plain}"
-    _causes(page, i)
-    _fixes(page, i)
+    _causes(page, i, CAUSES if main else 1)
+    for n, fix in enumerate(i.fixes[: FIXES if main else 1]):
+        _fix(page, n, fix)
     _routes(page, i.routes, first)
+    if main:
+        _also(page, i.routes)
     for n, question in enumerate(i.questions):
         page.field("" if n else "question", page.say(question, "copy"))
 
@@ -120,11 +126,11 @@ def _before(page: Page, i: IncidentReport, axis: str) -> None:
         page.field("" if n else "before it", page.say(when), page.say(heart))
 
 
-def _causes(page: Page, i: IncidentReport) -> None:
-    for n, cause in enumerate(i.causes[:CAUSES]):
+def _causes(page: Page, i: IncidentReport, most: int) -> None:
+    for n, cause in enumerate(i.causes[:most]):
         name = page.say(f"{n + 1}. {cause.cause}", "name")
         page.field("" if n else "why", name, *_reasons(page, cause), deeper=3)
-    if i.ruled_out:
+    if i.ruled_out and most > 1:
         page.field("ruled out", page.say(", ".join(c.cause for c in i.ruled_out), "label"))
 
 
@@ -140,16 +146,11 @@ def _reasons(page: Page, cause: Cause) -> list[Text]:
     return out
 
 
-def _fixes(page: Page, i: IncidentReport) -> None:
-    for n, fix in enumerate(i.fixes[:FIXES]):
-        _fix(page, n, fix)
-
-
 def _fix(page: Page, n: int, fix: Fix) -> None:
-    """Print a fix; what it changes stands in its line where that is short, else on lines of its own, to copy."""
+    """Print a fix, the first one in full; a change that is short stands in its line, else on its own, to copy."""
     changes = change_lines(fix.change or {})
     inline = sum(map(len, changes)) < INLINE
-    pieces = [page.say(f"{n + 1}. {fix.action}", "first" if n == 0 else "")]
+    pieces = [page.say(f"{n + 1}. {in_short(fix.action) if n else fix.action}", "" if n else "first")]
     if changes and inline:
         pieces += [page.say(" -- "), page.say(", ".join(changes), "copy")]
     sheet = page.say(f" [{short_name(fix.sheet)}]", "label")
@@ -159,17 +160,21 @@ def _fix(page: Page, n: int, fix: Fix) -> None:
 
 
 def _routes(page: Page, routes: tuple[Route, ...], first_time: bool) -> None:
-    """Print what to read: the first with its why, the others by name, and once in a report how to open them."""
+    """Print what to read first and why, and once in a report how to open it."""
     if not routes:
         return
     first = routes[0]
-    sheets = [r.sheet for r in routes if r.pack is None]
-    foreign = [r.sheet for r in routes if r.pack is not None]
     name = page.say(first.sheet, "name")
     if first_time and first.pack is None:
         name = page.say(f"trainmon explain {first.sheet}", "copy")
     page.field("read", name, page.say(f": {first.why}"))
-    more = [", ".join(short_name(s) for s in sheets if s != first.sheet)]
+
+
+def _also(page: Page, routes: tuple[Route, ...]) -> None:
+    """Print the names of what else to read."""
+    sheets = [short_name(r.sheet) for r in routes[1:] if r.pack is None]
+    foreign = [r.sheet for r in routes if r.pack is not None]
+    more = [", ".join(sheets)]
     if foreign:
         more.append(f"{', '.join(foreign)} (another pack's topic, not shipped)")
     if text := "; ".join(filter(None, more)):

@@ -72,7 +72,7 @@ def _run(page: Page, run: RunReport, said: Said) -> None:
     if told.full:
         _plot(page, run, picture(run, told))
         for n in told.full:
-            print_incident(page, n, run, said)
+            print_incident(page, n, run, said, main=n == told.main)
         if told.brief:
             page.blank()
             page.put(page.say("Also noted", "name"))

@@ -65,14 +65,14 @@ def moment(step: int, time: float | None, axis: str = "step") -> str:
         when = datetime.fromtimestamp(time, UTC)
     except (ValueError, OverflowError, OSError):  # a log may hold any number as its time
         return where
-    return f"{where} ({when:%Y-%m-%d %H:%M:%S} UTC)"
+    return f"{where} ({when:%Y-%m-%d %H:%M} UTC)"
 
 
 def since(i: IncidentReport, axis: str) -> str:
     """Return since when, when it was seen, and in which attempt."""
     out = moment(i.onset_step, i.onset_time, axis)
     if i.detected_step != i.onset_step:
-        out += f", seen at {axis_word(axis)} {i.detected_step}"
+        out += f", seen at {i.detected_step}"
     return out + (f"; attempt {i.attempt}" if i.attempt > 1 or i.superseded else "")
 
 
