@@ -56,6 +56,7 @@ docs: $(VENV)/.installed    ## write the generated pages of docs/ afresh
 	$(BIN)/python docs/generate.py
 
 corpus: $(VENV)/.installed  ## score on the corpus named by TRAINMON_CORPUS and rewrite docs/corpus.md
+	@test -d "$(TRAINMON_CORPUS)" || { echo "set TRAINMON_CORPUS to the folder of public logs (with labels.tsv)"; exit 2; }
 	$(BIN)/python -m tests.corpus_score $(TRAINMON_CORPUS) --write docs/corpus.md
 
 pictures: $(VENV)/.installed ## draw the pictures of the README from shipped runs

@@ -163,7 +163,7 @@ def bad_start(seed: int = 0) -> dict[str, list[float | None]]:
     """Norms over ten orders of magnitude from the first row, in a run that learns nothing."""
     rng = np.random.default_rng(seed)
     n = 700
-    grad = 100 * np.exp(rng.normal(0, 1.0, n))
+    grad = 100 * np.exp(rng.normal(0, 2.5, n))
     grad[0] = 3e10
     return {"loss": (12 + rng.normal(0, 0.2, n)).tolist(), "grad_norm": grad.tolist(), "lr": [1e-4] * n}
 

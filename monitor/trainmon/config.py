@@ -6,6 +6,9 @@
     [set]                       # what the log can't tell; the same as --set KEY=VALUE
     precision = "fp16"
 
+    [text]                      # a file of patterns of your own, in the form of the shipped dialects.yaml
+    dialects = "dialects.yaml"
+
     [rules]
     disable = ["plateau"]
 
@@ -28,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmon.folders import showable
+from trainmon.readers.dialects import use_dialects
 from trainmon_rules.detectors import DETECTORS, Rule
 from trainmon_rules.engine import Settings
 from trainmon_rules.errors import BadConfig
@@ -35,7 +39,7 @@ from trainmon_rules.findings import Severity
 from trainmon_rules.rules import known
 
 FILE = "trainmon.toml"
-SECTIONS = ("roles", "set", "rules")
+SECTIONS = ("roles", "set", "rules", "text")
 MAX_SIZE = 1 << 20
 
 Plain = str | int | float | bool
@@ -67,6 +71,7 @@ class Config:
     answers: Mapping[str, Plain] = field(default_factory=dict)
     disabled: tuple[str, ...] = ()
     rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    dialects: str = ""  # a file beside this one
 
     def at(self, *keys: str) -> str:
         """Return where a key stands, as "file:line: table.key"."""
@@ -94,8 +99,11 @@ def load_settings(file: str | None = None, options: Iterable[str] = ()) -> Setti
     if config is None:
         return Settings.default(answers)
     shipped = Settings.default()
+    if config.dialects:
+        use_dialects(Path(config.name).parent / config.dialects)
     for tag, role in config.roles.items():
-        known(role, shipped.roles.roles, "role", config.at("roles", tag))
+        if role:  # "" takes a tag's role away
+            known(role, shipped.roles.roles, "role", config.at("roles", tag))
     settings = Settings.default({**config.answers, **answers}, config.roles or None)
     return replace(settings, rules=_changed(settings.rules, config))
 
@@ -144,7 +152,10 @@ def parse_config(text: str, name: str) -> Config:
             raise BadConfig(f"{bare.at('rules', rule)}: must be a table, [rules.{rule}]")
     roles = {tag: _text(role, bare.at("roles", tag)) for tag, role in data.get("roles", {}).items()}
     answers = {key: _plain(value, bare.at("set", key)) for key, value in data.get("set", {}).items()}
-    return Config(name, text, roles, answers, tuple(disabled), rules)
+    for key in data.get("text", {}):
+        known(key, ("dialects",), "key", bare.at("text", key))
+    dialects = _text(data.get("text", {}).get("dialects", ""), bare.at("text", "dialects"))
+    return Config(name, text, roles, answers, tuple(disabled), rules, dialects)
 
 
 def parse_options(options: Iterable[str]) -> dict[str, Plain]:
@@ -201,7 +212,8 @@ def _change(rule: Rule, config: Config) -> Rule:
     if not isinstance(hold, int) or isinstance(hold, bool) or hold < 0:
         raise BadConfig(f"{config.at('rules', rule.name, 'for')}: must be a number of reports, not {hold!r}")
     parameters = {**dict(rule.parameters), **_parameters(rule, changes.get("parameters", {}), config)}
-    return replace(rule, severity=severity, hold=hold, parameters=tuple(sorted(parameters.items())))
+    fixed = "severity" in changes
+    return replace(rule, severity=severity, fixed=fixed, hold=hold, parameters=tuple(sorted(parameters.items())))
 
 
 def _parameters(rule: Rule, given: Any, config: Config) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,9 @@ class Monitor:
         Rules and roles; the shipped ones by default.
     params : mapping, optional
         The run's settings (total steps, classes, precision …), which answer the diagnosis' questions.
+    sources : sequence of str
+        Where points come from, if from more than one place (a training and a validation log): a rule over several of
+        them waits until each has reached the moment in question. The first is the one that `log` and `feed` mean.
 
     Examples
     --------
@@ -50,18 +53,24 @@ class Monitor:
     """
 
     def __init__(
-        self, run: str = "run", settings: Settings | None = None, params: Mapping[str, Any] | None = None
+        self,
+        run: str = "run",
+        settings: Settings | None = None,
+        params: Mapping[str, Any] | None = None,
+        sources: Sequence[str] = ("log",),
     ) -> None:
         self.session = Session(run, settings or Settings.default())
         self.knowledge = Knowledge.load()
         self._row: dict[str, int] = {}
         self._said: dict[str, tuple[str, str]] = {}
-        self.session.open("log")
+        self.first = sources[0]
+        for source in sources:
+            self.session.open(source)
         if params:
-            self.session.feed("log", Batch(events=[Params(0, flatten(params))]))
+            self.session.feed(self.first, Batch(events=[Params(0, flatten(params))]))
 
     def log(
-        self, values: Mapping[str, Any], step: int, time: float = math.nan, source: str = "log"
+        self, values: Mapping[str, Any], step: int, time: float = math.nan, source: str | None = None
     ) -> list[IncidentEvent]:
         """Take one record, as a logger would write it.
 
@@ -83,6 +92,7 @@ class Monitor:
         list of IncidentEvent
             What is new, empty almost always.
         """
+        source = source or self.first
         row = self._row.get(source, 0)
         chunks = [
             Chunk(key, np.array([step]), np.array([time], np.float64), np.array([v]), np.array([row]))
@@ -91,8 +101,9 @@ class Monitor:
         ]
         return self.feed(Batch(chunks), source)
 
-    def feed(self, batch: Batch | list[Chunk], source: str = "log") -> list[IncidentEvent]:
+    def feed(self, batch: Batch | list[Chunk], source: str | None = None) -> list[IncidentEvent]:
         """Take chunks of points, whose rows go on from those fed before; return what is new."""
+        source = source or self.first
         batch = batch if isinstance(batch, Batch) else Batch(batch)
         last = max((int(c.row[-1]) for c in batch.chunks), default=-1)
         self._row[source] = max(self._row.get(source, 0), last + 1)

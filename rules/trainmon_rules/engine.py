@@ -198,6 +198,7 @@ class Session:
         self.settings = settings
         self.sources: dict[str, Source] = {}
         self.runs: list[Run] = []
+        self.fixed = {r.name: r.severity for r in settings.rules if r.fixed}
 
     # ------------------------------------------------------------------ in
     def open(self, source: str, prefix: str = "", rank: int = 0) -> None:
@@ -260,7 +261,12 @@ class Session:
                     for d in (*t.detectors, *t.waiting):
                         found = d.standing()
                         if found is not None and (said := run.findings.get(found.key)) and said.state is State.FIRING:
-                            run.findings[found.key] = found
+                            run.findings[found.key] = self._as_told(found)
+
+    def _as_told(self, found: Finding) -> Finding:
+        """Return the finding with the severity that the user gave its rule, if any."""
+        severity = self.fixed.get(found.rule)
+        return found if severity is None else found.changed(severity=severity)
 
     # ------------------------------------------------------------------ one segment
     def _run(self, number: int, src: Source) -> Run:
@@ -426,6 +432,7 @@ class Session:
         del t.queue[:taken]
 
     def _keep(self, run: Run, found: Finding) -> None:
+        found = self._as_told(found)
         if found.key not in run.findings and len(run.findings) >= MAX_FINDINGS:
             run.dropped_findings += 1
             return

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from trainmon import replay
 from trainmon.cli import main
 from trainmon.config import load_settings, parse_options, read_config
+from trainmon.readers.dialects import use_dialects
 from trainmon_rules.errors import BadConfig
 from trainmon_rules.findings import Severity
 
@@ -119,3 +120,25 @@ def test_the_command_takes_both_and_ends_with_2_if_they_are_wrong(tmp_path):
     assert bad.exit_code == 2
     assert "unknown section 'role'" in bad.stderr
     assert run.invoke(main, ["replay", str(log), "--set", "classes"]).exit_code == 2
+
+
+def test_a_users_dialect_file_is_used_from_the_config_on(tmp_path, monkeypatch):
+    (tmp_path / "mine.yaml").write_text(
+        "version: 1\ndialects:\n- name: mine\n  lines:\n  - match: '^@(?P<step>\\d+) cost=(?P<loss>{num})$'\n"
+    )
+    (tmp_path / "trainmon.toml").write_text('[text]\ndialects = "mine.yaml"\n')
+    (tmp_path / "job.log").write_text("".join(f"@{i} cost={2 - i / 100}\n" for i in range(50)))
+    monkeypatch.chdir(tmp_path)
+    try:
+        [run] = replay("job.log", settings=load_settings()).runs
+    finally:
+        use_dialects(None)
+    assert (run.points, run.roles) == (50, {"train_loss": ["loss"]})
+
+
+def test_a_severity_of_the_users_is_the_last_word(tmp_path, monkeypatch):
+    (tmp_path / "trainmon.toml").write_text('[rules.nonfinite]\nseverity = "info"\n')
+    (tmp_path / "run.jsonl").write_text("".join(f'{{"step": {i}, "loss": NaN}}\n' for i in range(20)))
+    monkeypatch.chdir(tmp_path)
+    [run] = replay("run.jsonl", settings=load_settings()).runs
+    assert [(i.symptom, i.severity) for i in run.incidents] == [("nonfinite", "info")]

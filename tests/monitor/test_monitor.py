@@ -52,3 +52,14 @@ def test_the_package_offers_its_parts_lazily():
     assert trainmon.__version__
     assert callable(trainmon.replay)
     assert trainmon.Report.__name__ == "Report"
+
+
+def test_named_sources_wait_for_each_other_and_no_longer():
+    monitor = Monitor("run", sources=("train", "val"))
+    events = []
+    for epoch in range(40):
+        events += monitor.log({"loss": 2.0 * 0.9**epoch}, step=epoch, source="train")
+        val = 1.0 + 0.8**epoch + 0.05 * max(0, epoch - 12)
+        events += monitor.log({"val_loss": val}, step=epoch, source="val")
+    assert next((e.event, e.incident.symptom) for e in events) == ("firing", "overfit")
+    assert events[0].incident.detected_step < 25

@@ -123,11 +123,28 @@ def load_dialects(extra: Path | None = None) -> Dialects:
     BadConfig
         If that file can't be read or holds what isn't known; names file, entry and key.
     """
-    shipped = _shipped()
+    shipped, extra = _shipped(), extra or _own.get("file")
     if extra is None:
         return shipped
     own = parse_dialects(load_file(extra), str(extra), extra.read_text("utf-8"))
     return Dialects((*(replace(p, own=True) for p in own), *shipped.patterns))
+
+
+_own: dict[str, Path] = {}
+
+
+def use_dialects(file: Path | None) -> None:
+    """Try a user's dialect file before the shipped ones, in this process from now on; None stops it.
+
+    Raises
+    ------
+    BadConfig
+        If that file can't be read or holds what isn't known; names file, entry and key.
+    """
+    _own.clear()
+    if file is not None:
+        load_dialects(file)
+        _own["file"] = file
 
 
 @cache

@@ -22,7 +22,8 @@ class Rule:
 
     `roles` are the roles whose series it judges; `companions` the roles it reads beside them where they are
     logged; `needs` those without which it is blind; `hold` (`for` in the file) the number of further reports
-    over which a finding must last before anyone hears of it.
+    over which a finding must last before anyone hears of it; `fixed` says that the severity is a user's word, which
+    no finding of the rule changes.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Rule:
     companions: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     hold: int = 0
+    fixed: bool = False
     parameters: tuple[tuple[str, Any], ...] = ()
 
 

@@ -33,7 +33,7 @@ from trainmon_rules.words import short
 LOOKS = (8, 12, 16, 24, 32, 48, 64)  # reports at which the span is judged
 YOUNG = 16  # reports up to which the first norms are the yardstick
 HITS = 2  # of the last three
-CALM = 5  # reports in a row near the lowest norm that end it
+CALM, CALM_WILD = 5, 16  # reports in a row near the lowest norm that end it, if it grew or spanned orders of magnitude
 NEAR = 10.0  # times the lowest norm
 
 
@@ -124,7 +124,8 @@ class GradStart(Detector):
             self.open = self.open.changed(last_step=step)
             return
         self.calm += 1
-        if self.calm >= CALM:
+        wild = self.open.severity is Severity.CRITICAL
+        if self.calm >= (CALM_WILD if wild else CALM):
             yield resolved(self.open, step, f"the norm is back at {short(value, 3)} by step {step}")
             self.open, self.done = None, True
 
