@@ -54,13 +54,13 @@ def plain(text: str) -> str:
     return text if text.isascii() else text.translate(_ASCII)
 
 
-_MARKS = re.compile(r"[\\`*\[\]|~]|(?<!\w)_|_(?!\w)")
+_MARKS = re.compile(r"[\\`*\[\]|~]|(?<![^\W_])_")  # an underscore after a letter begins nothing
 _LEADING = re.compile(r"^(?:[#=]|[+-](?=\s|-|$)|\d+(?=[.)](?:\s|$)))")
 
 
 def markdown(text: object, limit: int = 0) -> str:
     """Return the text as inert Markdown: no emphasis, links, tables, HTML, mentions or issue references."""
-    out = clean(text, limit).strip()
+    out = re.sub(r"(?<=\s)->(?=\s)", "→", clean(text, limit).strip())  # an escaped arrow is hard to read elsewhere
     out = out.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     out = _MARKS.sub(lambda m: "\\" + m.group(), out)
     out = re.sub(r"#(?=\d)", "&#35;", out).replace("@", "&#64;")

@@ -1,99 +1,181 @@
-"""One incident on the terminal: what, since when, the numbers, why, what to do, where to read, what to ask."""
+"""One incident on the terminal: what, since when, the numbers, why, what to do, where to read, what to ask.
+
+It is short on purpose, to fit a screen with the plot; JSON and Markdown have all of it.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+from dataclasses import dataclass, field
+
 from rich.text import Text
 
-from trainmon_exporters.page import Page
-from trainmon_exporters.story import NAME, Numbered, change_lines, ending, lead, number, since
-from trainmon_rules.report import Cause, IncidentReport
+from trainmon_exporters.page import COLUMN, INDENT, Page
+from trainmon_exporters.story import NAME, Numbered, advice_key, heralds
+from trainmon_exporters.wording import change_lines, ending, in_short, moment, note, outcome, short_name, since
+from trainmon_rules.report import Cause, Fix, IncidentReport, Route, RunReport
+from trainmon_rules.words import short
 
-CAUSES = 3  # likely causes told
-FIXES = 4
-EVIDENCE = 10
-INDENT, COLUMN = 3, 11  # of the fields
+CAUSES = 2  # likely causes told
+FIXES = 3
+EVIDENCE = 4  # numbers told, of those that the summary doesn't hold
+BEFORE = 3  # events that announced it
+INLINE = 60  # characters of a change from which on it gets lines of its own
+ALSO = 2  # what else was seen, in sentences
+FOR, AGAINST = 2, 1  # pieces of evidence told of a cause
+INTERNAL = frozenset(
+    {
+        "excess in standard deviations", "threshold", "baseline points", "standard error", "ratio", "share", "median",
+        "improvement", "progress before", "gain over the last quarter", "largest", "value", "rise", "change",
+    }
+)  # fmt: skip
+"""Evidence that shows how a detector decided: for the JSON, not for a person in a hurry."""
 
 
-def print_incident(page: Page, numbered: Numbered, axis: str) -> None:
-    """Print an incident in full."""
+@dataclass(slots=True)
+class Said:
+    """What a report has said already: advice by its key, with where it stands, and closing remarks on a run."""
+
+    advice: dict[tuple[object, ...], str] = field(default_factory=dict)
+    remarks: set[str] = field(default_factory=set)
+
+
+def print_incident(page: Page, numbered: Numbered, run: RunReport, said: Said, main: bool = True) -> None:
+    """Print an incident of a run; advice that was given before is referred to.
+
+    Beside the main one the others have one cause and one fix.
+    """
     i = numbered.incident
     page.blank()
-    page.put(
-        Text(f"{numbered.number}".ljust(INDENT)),
-        page.say(f"{i.severity.upper()} {i.symptom}", i.severity),
-        page.say("  " + ", ".join(page.say(s, limit=NAME).plain for s in i.series)),
-        page.say(f"  [{i.id}]", "label"),
-        hanging=INDENT,
-    )
-    page.put(page.say(i.summary), indent=INDENT)
-    page.field("since", page.say(since(i, axis)))
-    page.field("until", page.say(ending(i, axis)))
+    _title(page, numbered, run.axis)
+    page.put(page.say(_summary(page, i)), indent=INDENT)
     _evidence(page, i)
-    _precursors(page, i, axis)
-    for n, text in enumerate(i.also):
+    _before(page, i, run.axis)
+    for n, text in enumerate([t for t in dict.fromkeys(i.also) if t != i.summary][: ALSO if main else 0]):
         page.field("" if n else "with it", page.say(text))
-    _causes(page, i)
-    _fixes(page, i)
-    _routes(page, i)
+    key = advice_key(i, CAUSES, FIXES)
+    if i.causes and key in said.advice:
+        page.field("why", page.say(f"as in {said.advice[key]}: the same causes, fixes and reading"))
+        return
+    first = not said.advice
+    said.advice[key] = f"incident {numbered.number} of {page.say(run.run, limit=NAME).plain}"
+    _causes(page, i, CAUSES if main else 1)
+    for n, fix in enumerate(i.fixes[: FIXES if main else 1]):
+        _fix(page, n, fix)
+    _routes(page, i.routes, first)
+    if main:
+        _also(page, i.routes)
     for n, question in enumerate(i.questions):
         page.field("" if n else "question", page.say(question, "copy"))
 
 
-def print_brief(page: Page, i: IncidentReport, axis: str) -> None:
-    """Print an incident in a line."""
-    where = f" (since {since(i, axis)}; until {ending(i, axis)})"
+def _title(page: Page, numbered: Numbered, axis: str) -> None:
+    i = numbered.incident
+    back = ", recovered" if i.state == "resolved" else ""
+    end = f"; until {ending(i, axis)}" if back or i.superseded else f"; {outcome(i)}"
     page.put(
-        page.say(f"{i.severity} {i.symptom}", i.severity),
-        page.say(": " + i.summary + where),
-        indent=INDENT,
-        hanging=2,
+        Text(f"{numbered.number}".ljust(INDENT)),
+        page.say(f"{i.severity.upper()} {i.symptom}{back}", i.severity),
+        page.say(f"  since {since(i, axis)}{end}"),
+        hanging=INDENT,
     )
 
 
+def _summary(page: Page, i: IncidentReport) -> str:
+    """Return the summary, with the series before it where it names none."""
+    if any(tag in i.summary for tag in i.series):
+        return i.summary
+    return f"{', '.join(page.say(s, limit=NAME).plain for s in i.series[:3])}: {i.summary}"
+
+
+def print_brief(page: Page, i: IncidentReport, axis: str) -> None:
+    """Print an incident in a line."""
+    word = "note" if i.severity == "info" else i.severity
+    page.put(page.say(word, i.severity), page.say(f" {note(i, axis)}"), indent=INDENT, hanging=2)
+
+
 def _evidence(page: Page, i: IncidentReport) -> None:
-    items = list(i.evidence.items())[:EVIDENCE]
-    names = [page.say(k, limit=40).plain for k, _ in items]
-    width = max((len(n) for n in names), default=0) + 2
-    for n, (name, (_, value)) in enumerate(zip(names, items, strict=True)):
-        page.field("" if n else "evidence", page.say(name.ljust(width), "label"), page.say(number(value), limit=NAME))
+    """Print the first numbers that the summary doesn't hold already."""
+    told = set(_words(i.summary))
+    items = [(k, _number(k, v)) for k, v in i.evidence.items() if k not in INTERNAL]
+    items = [(k, v) for k, v in items if not told.issuperset(_words(v))][:EVIDENCE]
+    pieces: list[Text] = []
+    for name, text in items:
+        pieces += [page.say(f"{'; ' if pieces else ''}{name} ", "label", NAME), page.say(text, limit=NAME)]
+    if pieces:
+        page.field("numbers", *pieces)
 
 
-def _precursors(page: Page, i: IncidentReport, axis: str) -> None:
-    for n, p in enumerate(i.precursors):
-        ahead = lead(p.lead_steps, p.lead_reports)
-        text = f"{p.symptom} on {page.say(p.series, limit=NAME).plain} at {axis or 'step'} {p.onset_step}, {ahead}: "
-        page.field("" if n else "before it", page.say(text), page.say(p.summary), deeper=3)
+def _words(text: str) -> list[str]:
+    return re.findall(r"[\w.+-]*\w", text.replace(",", ""))
 
 
-def _causes(page: Page, i: IncidentReport) -> None:
-    for n, cause in enumerate(i.causes[:CAUSES]):
-        page.field("" if n else "why", page.say(f"{n + 1}. {_sentence(cause)}"), deeper=3)
-        for text in cause.evidence_for:
-            _point(page, "+", "for", text)
-        for text in cause.evidence_against:
-            _point(page, "-", "against", text)
-    if i.ruled_out:
-        page.field("ruled out", page.say("; ".join(_sentence(c) for c in i.ruled_out), "label"))
+def _number(name: str, value: object) -> str:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return str(value)
+    return f"{value:.0f}" if "step" in name and math.isfinite(value) else short(value)
 
 
-def _sentence(cause: Cause) -> str:
-    return f"{cause.cause}: {cause.why}" if cause.why else cause.cause
+def _before(page: Page, i: IncidentReport, axis: str) -> None:
+    """Print a line for each event that announced the incident: when, and the heart of its summary."""
+    for n, (_, p) in enumerate(heralds(i)[:BEFORE]):
+        ahead = f" ({p.lead_steps:,} ahead)" if p.lead_steps > 0 else ""
+        when = f"{moment(p.onset_step, None, axis)}{ahead}: "
+        heart = re.sub(r" \([^()]*\)$", "", p.summary)
+        page.field("" if n else "before it", page.say(when), page.say(heart))
 
 
-def _point(page: Page, sign: str, style: str, text: str) -> None:
-    indent = INDENT + COLUMN + 3
-    page.put(page.say(sign + " ", style), page.say(text), indent=indent, hanging=2)
+def _causes(page: Page, i: IncidentReport, most: int) -> None:
+    for n, cause in enumerate(i.causes[:most]):
+        name = page.say(f"{n + 1}. {cause.cause}", "name")
+        page.field("" if n else "why", name, *_reasons(page, cause), deeper=3)
+    if i.ruled_out and most > 1:
+        page.field("ruled out", page.say(", ".join(c.cause for c in i.ruled_out), "label"))
 
 
-def _fixes(page: Page, i: IncidentReport) -> None:
-    for n, fix in enumerate(i.fixes[:FIXES]):
-        action, sheet = page.say(f"{n + 1}. {fix.action}"), page.say(f"  [{fix.sheet}]", "label")
-        page.field("" if n else "do first", action, sheet, deeper=3)
-        for line in change_lines(fix.change or {}):
-            page.copy(line, INDENT + COLUMN + 3)
+def _reasons(page: Page, cause: Cause) -> list[Text]:
+    """Return what speaks for and against a cause; where nothing does, what the cause is."""
+    points = [("+", "for", t) for t in cause.evidence_for[:FOR]]
+    points += [("-", "against", t) for t in cause.evidence_against[:AGAINST]]
+    if not points:
+        return [page.say(f": {cause.why}" if cause.why else "")]
+    out = []
+    for n, (sign, style, text) in enumerate(points):
+        out += [page.say("; " if n else ": "), page.say(sign, style), page.say(f" {text}")]
+    return out
 
 
-def _routes(page: Page, i: IncidentReport) -> None:
-    for n, route in enumerate(i.routes):
-        name = page.say(route.sheet, "name")
-        page.field("" if n else "read", page.say(f"{route.rank}: "), name, page.say(f" -- {route.why}"), deeper=3)
+def _fix(page: Page, n: int, fix: Fix) -> None:
+    """Print a fix, the first one in full; a change that is short stands in its line, else on its own, to copy."""
+    changes = change_lines(fix.change or {})
+    inline = sum(map(len, changes)) < INLINE
+    pieces = [page.say(f"{n + 1}. {in_short(fix.action) if n else fix.action}", "" if n else "first")]
+    if changes and inline:
+        pieces += [page.say(" -- "), page.say(", ".join(changes), "copy")]
+    sheet = page.say(f" [{short_name(fix.sheet)}]", "label")
+    page.field({0: "do first", 1: "then"}.get(n, ""), *pieces, deeper=3, spare=sheet)
+    for line in () if inline else changes:
+        page.copy(line, INDENT + COLUMN + 3)
+
+
+def _routes(page: Page, routes: tuple[Route, ...], first_time: bool) -> None:
+    """Print what to read first and why, and once in a report how to open it."""
+    if not routes:
+        return
+    first = routes[0]
+    name = page.say(first.sheet, "name")
+    if first_time and first.pack is None:
+        name = page.say(f"trainmon explain {first.sheet}", "copy")
+    page.field("read", name, page.say(f": {first.why}"))
+
+
+def _also(page: Page, routes: tuple[Route, ...]) -> None:
+    """Print the names of what else to read."""
+    sheets = [short_name(r.sheet) for r in routes[1:] if r.pack is None]
+    foreign = [r.sheet for r in routes if r.pack is not None]
+    more = [", ".join(sheets)]
+    if foreign:
+        more.append(f"{', '.join(foreign)} (another pack's topic, not shipped)")
+    if text := "; ".join(filter(None, more)):
+        page.field("also", page.say(text))

@@ -1,32 +1,36 @@
-"""The report as Markdown to paste into an issue: the terminal's story with tables; every name is inert."""
+"""The report as Markdown to paste into an issue: the long form, with tables; every name is inert."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from trainmon_exporters.curves import course, loss_curves
+from trainmon_exporters.curves import Picture, in_values, levels, picture
 from trainmon_exporters.escape import code, markdown
-from trainmon_exporters.incident_block import CAUSES, FIXES
-from trainmon_exporters.plot import Mark, Stroke, draw
+from trainmon_exporters.plot import Stroke, draw
+from trainmon_exporters.plot_scale import Scale
 from trainmon_exporters.story import (
     NAME,
     RUNS_IN_FULL,
     Numbered,
-    Telling,
     blind_groups,
+    headline,
+    heralds,
+    serious,
+    skipped,
+    telling,
+    worst_first,
+)
+from trainmon_exporters.wording import (
+    axis_word,
     change_lines,
     ending,
     extent,
-    headline,
     lead,
     many,
+    note,
     number,
-    serious,
     since,
-    skipped,
     tally,
-    telling,
-    worst_first,
 )
 from trainmon_rules.report import Fix, IncidentReport, Report, RunReport
 
@@ -86,44 +90,48 @@ def _run(run: RunReport) -> list[str]:
     out = [f"## {run.verdict}: {code(run.run, NAME)}", markdown(extent(run)) + "."]
     if told.full:
         out[-1] += f" {many(len(run.incidents), 'incident')}: {tally(run.incidents)}."
-        out += _plot(run, told)
+        out += _plot(run, picture(run, told))
         for n in told.full:
             out += _incident(n, run.axis)
     else:
-        went = "; ".join(course(run))
-        what = "Too little was logged to judge it" if run.verdict == "insufficient-data" else "Nothing went wrong"
-        out.append(markdown(f"{what}{': ' + went if went else ''}."))
+        out.append(markdown(_nothing_serious(run)))
     if told.brief:
-        out.append("### Also noted\n\n" + _list(_brief(i, run.axis) for i in told.brief))
+        title = "Also noted" if told.full else "Notes"
+        out.append(f"### {title}\n\n" + _list(markdown(note(i, run.axis)) for i in told.brief))
     if told.untold:
         out.append(f"And {many(told.untold, 'more incident')}.")
     return out + _end(run)
 
 
-def _plot(run: RunReport, told: Telling) -> list[str]:
-    marks = [Mark(n.incident.onset_step, str(n.number)) for n in told.full]
-    train, val = loss_curves(run)
-    strokes = [s for s in (Stroke(train, ""), Stroke(val, "", dots=True)) if s.curves]
-    rows = draw(strokes, marks, PLOT_WIDTH, 11, unicode=False, axis=run.axis or "step")
-    if not rows:
+def _nothing_serious(run: RunReport) -> str:
+    went = "; ".join(levels(run))
+    text = "Too little was logged to judge it" if run.verdict == "insufficient-data" else "No incident found"
+    text += f": {went}." if went else "."
+    return text + (f" Nothing that needs action; {many(len(run.incidents), 'note')}." if run.incidents else "")
+
+
+def _plot(run: RunReport, shown: Picture) -> list[str]:
+    if not shown.main:
         return []
-    names = [f"{sign} {code(c[0].tag, 60)}" for sign, c in (("line:", train), ("o:", val)) if c]
+    if not shown.worth_it:
+        return [_list(markdown(in_values(c, run.axis)) for c in (shown.main, shown.val) if c)]
+    strokes = [s for s in (Stroke(shown.main, ""), Stroke(shown.val, "", dots=True)) if s.curves]
+    rows = draw(strokes, shown.marks, PLOT_WIDTH, 11, unicode=False, axis=axis_word(run.axis))
+    names = [f"{sign} {code(c[0].tag, 60)}" for sign, c in (("line:", shown.main), ("o:", shown.val)) if c]
+    if Scale.of([*shown.main, *shown.val]).log:
+        names.append("log scale")
+    if shown.remark:
+        names.append(shown.remark)
+    marked = "; the numbers above the plot mark the onset of the incidents below" if shown.marks else ""
     body = "\n".join("".join(text for text, _ in row).rstrip() for row in rows)
-    return [
-        f"{', '.join(names)}; the numbers above the plot mark the onset of the incidents below",
-        f"```\n{body}\n```",
-    ]
-
-
-def _brief(i: IncidentReport, axis: str) -> str:
-    return markdown(f"{i.severity} {i.symptom}: {i.summary} (since {since(i, axis)}; until {ending(i, axis)})")
+    return [", ".join(names) + marked, f"```\n{body}\n```"]
 
 
 def _end(run: RunReport) -> list[str]:
     out = []
     if run.blind:
         rows = [(markdown(needs), ", ".join(map(markdown, rules))) for needs, rules in blind_groups(run)]
-        out.append(_folded("What could not be judged", _table(("for want of", "rules"), rows)))
+        out.append(_folded("What could not be judged", _table(("why", "rules"), rows)))
     if run.skipped and (text := skipped(run)):
         out.append("Passed over: " + markdown(text) + ".")
     return out
@@ -138,17 +146,17 @@ def _incident(n: Numbered, axis: str) -> list[str]:
     i = n.incident
     out = [f"### {n.number}. {i.severity}: {i.symptom}", markdown(i.summary), _table(("", ""), _facts(i, axis))]
     if i.precursors:
-        heralds = [
-            f"{p.symptom} on {code(p.series, NAME)} at {axis or 'step'} {p.onset_step}, "
-            f"{lead(p.lead_steps, p.lead_reports)}: {markdown(p.summary)}"
-            for p in i.precursors
+        before = [
+            f"{symptoms} on {code(p.series, NAME)} at {axis_word(axis)} {p.onset_step}, "
+            f"{lead(p.lead_steps, p.lead_reports, axis)}: {markdown(p.summary)}"
+            for symptoms, p in heralds(i)
         ]
-        out.append("**Before it**\n\n" + _list(heralds))
+        out.append("**Before it**\n\n" + _list(before))
     if i.also:
         out.append("**With it**\n\n" + _list(map(markdown, i.also)))
     out += _why(i)
     if i.fixes:
-        out.append("**Do first**\n\n" + "\n".join(_fix(k + 1, f) for k, f in enumerate(i.fixes[:FIXES])))
+        out.append("**Do first**\n\n" + "\n".join(_fix(k + 1, f) for k, f in enumerate(i.fixes)))
     if i.routes:
         out.append("**Read**\n\n" + _list(f"{r.rank}: {code(r.sheet)} – {markdown(r.why)}" for r in i.routes))
     if i.questions:
@@ -168,7 +176,7 @@ def _facts(i: IncidentReport, axis: str) -> list[tuple[str, str]]:
 
 def _why(i: IncidentReport) -> list[str]:
     lines = []
-    for k, c in enumerate(i.causes[:CAUSES]):
+    for k, c in enumerate(i.causes):
         lines.append(f"{k + 1}. {markdown(c.cause)}" + (f": {markdown(c.why)}" if c.why else ""))
         lines += [f"   - for: {markdown(t)}" for t in c.evidence_for]
         lines += [f"   - against: {markdown(t)}" for t in c.evidence_against]

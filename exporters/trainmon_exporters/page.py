@@ -13,6 +13,7 @@ from rich.text import Text
 from trainmon_exporters.escape import clean, plain
 
 PIPED_WIDTH = 100
+INDENT, COLUMN = 3, 11  # of labelled paragraphs
 NARROW, WIDE = 40, 120  # a report is never set narrower or wider than this
 STYLES = {
     "critical": "bold red",
@@ -28,6 +29,7 @@ STYLES = {
     "for": "green",
     "against": "red",
     "copy": "bold cyan",
+    "first": "bold",
     "": "",
 }
 
@@ -70,11 +72,17 @@ class Page:
         safe = clean(text, limit)
         return Text(safe if self.unicode else plain(safe), STYLES.get(style, ""))
 
-    def put(self, *pieces: Text, indent: int = 0, hanging: int = 0) -> None:
-        """Print pieces as one paragraph, wrapped; lines after the first are indented by `hanging` more."""
-        whole = Text.assemble(*pieces)
+    def put(self, *pieces: Text, indent: int = 0, hanging: int = 0, spare: Text | None = None) -> None:
+        """Print pieces as one paragraph, wrapped; lines after the first are indented by `hanging` more.
+
+        `spare` is added at the end if that takes no further line.
+        """
         room = max(12, self.width - indent - hanging)
-        for n, line in enumerate(self._wrap(whole, room, hanging)):
+        lines = list(self._wrap(Text.assemble(*pieces), room, hanging))
+        if spare is not None:
+            more = list(self._wrap(Text.assemble(*pieces, spare), room, hanging))
+            lines = more if len(more) == len(lines) else lines
+        for n, line in enumerate(lines):
             self.raw(Text(" " * (indent + (hanging if n else 0))) + line)
 
     def _wrap(self, whole: Text, room: int, hanging: int) -> Iterable[Text]:
@@ -86,10 +94,10 @@ class Page:
             rest = rest[len(rest.plain) - len(rest.plain.lstrip()) :]
             yield from rest.wrap(self.console, room, overflow="fold")
 
-    def field(self, label: str, *pieces: Text, indent: int = 3, column: int = 11, deeper: int = 0) -> None:
+    def field(self, label: str, *pieces: Text, deeper: int = 0, spare: Text | None = None) -> None:
         """Print a labelled paragraph: the label in its column, the text beside it, from its second line on `deeper`."""
-        head = Text(label.ljust(column), STYLES["label"])
-        self.put(head, *pieces, indent=indent, hanging=column + deeper)
+        head = Text(label.ljust(COLUMN), STYLES["label"])
+        self.put(head, *pieces, indent=INDENT, hanging=COLUMN + deeper, spare=spare)
 
     def copy(self, text: str, indent: int) -> None:
         """Print something to copy: on a line of its own, never wrapped."""

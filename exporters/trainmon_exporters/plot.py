@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from trainmon_exporters.plot_scale import GUTTER, Scale, label
+from trainmon_exporters.plot_scale import GUTTER, Scale, labels
 from trainmon_rules.report import Curve
 
 Row = list[tuple[str, str]]
@@ -137,10 +137,9 @@ class _Frame:
     def mark(self, marks: Sequence[Mark]) -> list[Row]:
         """Place the labels, in as many rows as they need (three at most), and remember the guides."""
         rows: list[list[tuple[int, Mark]]] = []
-        for mark in sorted(marks, key=lambda m: m.step):
-            column = self.x(mark.step)
-            self.guides.setdefault(column, mark.style)
-            column = min(column, self.width - len(mark.label))
+        for at, mark in self._merged(marks):
+            self.guides.setdefault(at, mark.style)
+            column = max(0, min(at, self.width - len(mark.label)))
             for row in rows:
                 if row[-1][0] + len(row[-1][1].label) < column:
                     row.append((column, mark))
@@ -149,6 +148,15 @@ class _Frame:
                 if len(rows) < 3:
                     rows.append([(column, mark)])
         return [self._labels(row) for row in reversed(rows)]
+
+    def _merged(self, marks: Sequence[Mark]) -> list[tuple[int, Mark]]:
+        """Return the marks with their columns; those of one column are one: "1,2"."""
+        columns: dict[int, Mark] = {}
+        for mark in sorted(marks, key=lambda m: m.step):
+            at = self.x(mark.step)
+            known = columns.get(at)
+            columns[at] = Mark(known.step, f"{known.label},{mark.label}", known.style) if known else mark
+        return list(columns.items())
 
     def _labels(self, placed: list[tuple[int, Mark]]) -> Row:
         out: Row = [(" " * (GUTTER + 2), "")]
@@ -178,9 +186,10 @@ class _Frame:
         if self.height >= 5:
             middle = (self.height - 1) // 2
             labelled[middle] = 1 - middle / (self.height - 1)
+        texts = dict(zip(labelled, labels([self.scale.at(p) for p in labelled.values()]), strict=True))
         rows: list[Row] = []
         for r in range(self.height):
-            text = label(self.scale.at(labelled[r])) if r in labelled else ""
+            text = texts.get(r, "")
             tick = ("┤" if r in labelled else "│") if self.unicode else ("+" if r in labelled else "|")
             rows.append(
                 [(text.rjust(GUTTER) + " " + tick, ""), *_joined([self._cell(c, r) for c in range(self.width)])]
@@ -214,7 +223,10 @@ class _Frame:
             start = min(max(0, column + 1 - len(label) // 2), self.width + 1 - len(label))
             if start >= 0 and all(ch == " " for ch in text[max(0, start - 1) : start + len(label) + 1]):
                 text[start : start + len(label)] = label
-        return [[(pad + corner + ruler, "")], [(axis[:GUTTER].rjust(GUTTER) + " " + "".join(text).rstrip(), "")]]
+        return [
+            [(pad + corner + ruler, "")],
+            [(axis.rsplit(" ", maxsplit=1)[-1][:GUTTER].rjust(GUTTER) + " " + "".join(text).rstrip(), "")],
+        ]
 
 
 def _joined(cells: Row) -> Row:

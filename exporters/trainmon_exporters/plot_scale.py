@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainmon_rules.report import Curve
+from trainmon_rules.words import short
 
 LOG_RATIO = 100.0  # from here on a positive range is drawn logarithmically
 LOG_RATIO_ZEROS = 1000.0  # the same where some values are exactly zero
@@ -48,13 +49,20 @@ class Scale:
         return (value / 2 - self.low / 2) / (self.high / 2 - self.low / 2)  # halves: the range may exceed a float
 
     def at(self, place: float) -> float:
-        """Return the value at a place."""
+        """Return the value at a place; exactly the lowest and the highest at the ends."""
+        if place in (0.0, 1.0):
+            return self.high if place else self.low
         if self.log:
             return math.exp(math.log(self.low) * (1 - place) + math.log(self.high) * place)
         return self.low * (1 - place) + self.high * place
 
 
-def label(value: float) -> str:
-    """Return a number that fits the gutter."""
-    text = f"{value:.4g}"
-    return text if len(text) <= GUTTER else f"{value:.2g}"
+def labels(values: Sequence[float]) -> list[str]:
+    """Return numbers that fit the gutter, with as many digits as it takes to tell them apart."""
+    texts = [text if len(text := short(v)) <= GUTTER else f"{v:.2g}" for v in values]
+    for digits in range(5, GUTTER):
+        longer = [short(v, digits) for v in values]
+        if len(set(texts)) == len(set(values)) or any(len(t) > GUTTER for t in longer):
+            break
+        texts = longer
+    return texts

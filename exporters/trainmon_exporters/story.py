@@ -1,19 +1,16 @@
-"""What a report tells a person, in which order and in which words: shared by the terminal and Markdown.
+"""What a report tells a person, and in which order: shared by the terminal and Markdown.
 
-Nothing is decided here about a run; this chooses what stands in full and what in a line, and words moments,
-numbers and endings.
+Nothing is decided here about a run; this chooses what stands in full, what in a line, and what is said once.
 """
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
 
-from trainmon_rules.report import IncidentReport, Report, RunReport
+from trainmon_exporters.wording import tally
+from trainmon_rules.report import IncidentReport, Precursor, Report, RunReport
 
 IN_FULL = 5  # incidents of a run told in full
 IN_BRIEF = 20  # incidents of a run told in a line
@@ -21,6 +18,7 @@ RUNS_IN_FULL = 10  # runs told in full, of many
 NAME = 120  # longest name shown
 _VERDICTS = ("critical", "warning", "insufficient-data", "healthy")
 SEVERITIES = ("critical", "warning", "info")
+_NEXT_RUN = re.compile(r"#\d+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +37,15 @@ class Telling:
     brief: tuple[IncidentReport, ...]
     untold: int
 
+    @property
+    def main(self) -> Numbered:
+        """The incident that the run is about: the worst, one that lasts before one that came back, then the first."""
+        return min(self.full, key=lambda n: (n.incident.superseded, *_weight(n.incident), n.number))
+
+
+def _weight(i: IncidentReport) -> tuple[int, bool]:
+    return rank(i.severity), i.state == "resolved"
+
 
 def worst_first(report: Report) -> list[RunReport]:
     """Return the runs, the worst verdict first, else as they came."""
@@ -50,10 +57,18 @@ def serious(run: RunReport) -> bool:
     return any(i.severity != "info" for i in run.incidents)
 
 
+def recovered(run: RunReport) -> bool:
+    """Whether something went wrong in a run and all of it came back."""
+    bad = [i for i in run.incidents if i.severity != "info"]
+    return bool(bad) and all(i.state == "resolved" for i in bad)
+
+
 def headline(run: RunReport) -> str:
     """Return what went wrong in a run, in a few words: its symptoms, else how many notes there are, else nothing."""
     symptoms = dict.fromkeys(i.symptom for i in run.incidents if i.severity != "info")
-    return ", ".join(symptoms) or tally(run.incidents)
+    if symptoms:
+        return ", ".join(symptoms) + (" (recovered)" if recovered(run) else "")
+    return tally(run.incidents)
 
 
 def telling(run: RunReport) -> Telling:
@@ -72,103 +87,26 @@ def rank(word: str, order: Sequence[str] = SEVERITIES) -> int:
     return order.index(word) if word in order else len(order)
 
 
-# ---------------------------------------------------------------------- words
-def extent(run: RunReport, brief: bool = False) -> str:
-    """Return how much was read: steps, points, attempts, status; `brief` leaves out what goes without saying."""
-    axis = run.axis or "step"
-    if run.first_step is None:
-        steps = "no steps"
-    elif run.first_step == run.last_step:
-        steps = f"{axis} {run.first_step}"
-    else:
-        steps = f"{axis.removesuffix('s')}s {run.first_step} to {run.last_step}"
-    parts = [steps, many(run.points, "point")]
-    if run.attempts > 1 or not brief:
-        parts.append(many(run.attempts, "attempt"))
-    if run.status not in ("ended", "finished") or not brief:
-        parts.append(run.status)
-    return ", ".join(parts)
+def heralds(i: IncidentReport) -> list[tuple[str, Precursor]]:
+    """Return the precursors with their symptoms; several on one series at one step are one event, told once."""
+    events: dict[tuple[str, int], list[Precursor]] = {}
+    for p in i.precursors:
+        events.setdefault((p.series, p.onset_step), []).append(p)
+    return [(", ".join(dict.fromkeys(p.symptom for p in same)), same[0]) for same in events.values()]
 
 
-def many(n: int, what: str) -> str:
-    """Return a count with its noun: "1 point", "2,000 points"."""
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
+def advice_key(i: IncidentReport, causes: int, fixes: int) -> tuple[object, ...]:
+    """Return what two incidents share whose first causes, fixes and reading are the same but for the numbers."""
+    told = i.causes[:causes]
+    evidence = [re.sub(r"[\d.,]+", "#", t) for c in told for t in (*c.evidence_for, *c.evidence_against)]
+    actions = [(f.action, str(f.change)) for f in i.fixes[:fixes]]
+    first = i.routes[0].sheet if i.routes else ""
+    return (i.symptom, *(c.cause for c in told), *evidence, *actions, first, i.questions)
 
 
-def tally(incidents: Sequence[IncidentReport]) -> str:
-    """Return how many incidents there are of each severity: "1 critical, 2 warnings, 3 notes"."""
-    words = {"critical": "critical", "warning": "warning", "info": "note"}
-    parts = []
-    for severity, word in words.items():
-        n = sum(i.severity == severity for i in incidents)
-        if n:
-            parts.append(f"{n} {word}" if word == "critical" else many(n, word))
-    return ", ".join(parts)
-
-
-def moment(step: int, time: float | None, axis: str = "step") -> str:
-    """Return a step with its wall time where that was logged."""
-    where = f"{axis or 'step'} {step}"
-    if time is None or not math.isfinite(time):
-        return where
-    try:
-        when = datetime.fromtimestamp(time, UTC)
-    except (ValueError, OverflowError, OSError):  # a log may hold any number as its time
-        return where
-    return f"{where} ({when:%Y-%m-%d %H:%M:%S} UTC)"
-
-
-def since(i: IncidentReport, axis: str) -> str:
-    """Return since when, when it was seen, and in which attempt."""
-    axis = axis or "step"
-    out = moment(i.onset_step, i.onset_time, axis)
-    if i.detected_step != i.onset_step:
-        out += f"; detected at {axis} {i.detected_step}"
-    return out + (f"; attempt {i.attempt}" if i.attempt > 1 or i.superseded else "")
-
-
-def ending(i: IncidentReport, axis: str) -> str:
-    """Return how long it lasted, to follow the word "until"."""
-    if i.state == "resolved":
-        text = "it recovered" if i.resolved_step is None else f"{axis or 'step'} {i.resolved_step}"
-        text += f": {i.recovery}" if i.recovery else ""
-    elif i.state == "ended":
-        text = "the run ended: it never recovered"
-    else:
-        text = "now: it is going on"
-    if i.superseded:
-        text += "; superseded: a later attempt resumed before it and trained these steps again"
-    return text
-
-
-def lead(p_steps: int, p_reports: int) -> str:
-    """Return by how much a precursor was ahead."""
-    if p_reports > 0:
-        return f"{many(p_reports, 'report')} ({many(p_steps, 'step')}) ahead"
-    return f"{many(p_steps, 'step')} ahead" if p_steps > 0 else "at the same step"
-
-
-def number(value: Any) -> str:
-    """Return a value of the evidence as a person reads it."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
-    if isinstance(value, int):
-        return str(value)
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return f"{value:.6g}"
-
-
-def change_lines(change: Mapping[str, Any]) -> list[str]:
-    """Return a fix's change as lines to copy: `key: value`, which is YAML."""
-    return [f"{key}: {_value(v)}" for key, v in change.items()]
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, float):
-        text = number(value)
-        return f"{text}.0" if text.lstrip("-").isdecimal() else text
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+def later_run(runs: Sequence[RunReport]) -> str:
+    """Return the mark of a run that began in a file after another ("#2"), if any of these is one."""
+    return next((found.group() for r in runs if (found := _NEXT_RUN.search(r.run))), "")
 
 
 def blind_groups(run: RunReport) -> list[tuple[str, list[str]]]:
@@ -182,4 +120,4 @@ def blind_groups(run: RunReport) -> list[tuple[str, list[str]]]:
 def skipped(run: RunReport) -> str:
     """Return what the readers passed over, the most first."""
     items = sorted(run.skipped.items(), key=lambda kv: (-kv[1], kv[0]))
-    return ", ".join(f"{kind} ({n:,})" for kind, n in items if n)
+    return ", ".join(f"{n:,} {kind}" for kind, n in items if n)

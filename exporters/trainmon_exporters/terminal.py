@@ -1,7 +1,7 @@
-"""The report for a terminal: verdict first, the loss with its incidents marked, each incident, last what was blind.
+"""The report for a terminal: verdict, plot, each incident, what was not judged, and at the end the verdict again.
 
-A healthy run is told in a few lines. Of many runs a table comes first, the worst at the top, then those in
-which something went wrong.
+A run without incidents is told in a few lines. Of many runs a table comes first, the worst at the top, then
+those in which something went wrong.
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ import io
 from rich.console import Console
 from rich.text import Text
 
-from trainmon_exporters.curves import course, loss_curves, side_curves
-from trainmon_exporters.incident_block import print_brief, print_incident
+from trainmon_exporters.closing import print_closing
+from trainmon_exporters.curves import Picture, in_values, levels, picture
+from trainmon_exporters.incident_block import Said, print_brief, print_incident
 from trainmon_exporters.page import PIPED_WIDTH, Page
-from trainmon_exporters.plot import Mark, Stroke, draw
+from trainmon_exporters.plot import Stroke, draw
+from trainmon_exporters.plot_scale import Scale
+from trainmon_exporters.run_table import print_table
 from trainmon_exporters.story import (
     NAME,
     RUNS_IN_FULL,
-    Telling,
     blind_groups,
-    extent,
-    headline,
-    many,
     serious,
     skipped,
-    tally,
     telling,
     worst_first,
 )
-from trainmon_rules.report import Curve, Report, RunReport
+from trainmon_exporters.wording import axis_word, extent, many, tally
+from trainmon_rules.report import Report, RunReport
 
-QUIET_RUNS = 50  # runs without incidents that get a line in the table
-BLIND_GROUPS = 8  # lines about what it was blind to
-BLIND_RULES = 5  # rules named on a run in which nothing serious happened
+PLOT_ROWS = 5
+BLIND_GROUPS = 3  # reasons named why rules could not work
+BLIND_RULES = 2  # rules named for a reason
+TAGS = 4  # tags without a meaning that are named
 
 
 def render_text(report: Report, width: int = PIPED_WIDTH) -> str:
@@ -46,130 +46,114 @@ def render_text(report: Report, width: int = PIPED_WIDTH) -> str:
 def print_report(report: Report, console: Console) -> None:
     """Print the report to a console, as wide and as colourful as that is."""
     page = Page.on(console)
-    runs = worst_first(report)
+    every = runs = worst_first(report)
     if len(runs) > 1:
-        _summary(page, runs)
+        print_table(page, runs)
         runs = [r for r in runs if serious(r)]
+    said = Said()
     for n, run in enumerate(runs[:RUNS_IN_FULL]):
-        _run(page, run, first=n == 0 and len(report.runs) == 1)
+        if n or len(every) > 1:
+            page.blank()
+        _run(page, run, said)
     if len(runs) > RUNS_IN_FULL:
         page.blank()
         left = many(len(runs) - RUNS_IN_FULL, "run")
         page.put(page.say(f"{left} more with incidents in the table above: replay one alone to read about it."))
+    print_closing(page, every)
 
 
-def _summary(page: Page, runs: list[RunReport]) -> None:
-    """Print a line a run; of many in which nothing went wrong, the first ones."""
-    quiet = [r for r in runs if not serious(r)]
-    left_out = {id(r) for r in quiet[QUIET_RUNS:]}
-    runs = [r for r in runs if id(r) not in left_out]
-    verdicts = max(len(r.verdict) for r in runs) + 2
-    names = min(max(len(page.say(r.run, limit=NAME)) for r in runs), page.width // 2) + 2
-    for run in runs:
-        what = headline(run)
-        read = extent(run, brief=True)
-        text = f"{what} -- {read}" if what else read
-        head = page.say(run.verdict.upper().ljust(verdicts), run.verdict)
-        name = page.say(run.run, "name", NAME)
-        name.pad_right(max(2, names - len(name)))
-        page.put(head, name, page.say(text), hanging=verdicts + 2)
-    if left_out:
-        page.put(
-            page.say(f"and {many(len(left_out), 'more run')} in which nothing went wrong or too little was logged")
-        )
-
-
-def _run(page: Page, run: RunReport, first: bool) -> None:
-    if not first:
-        page.blank()
+def _run(page: Page, run: RunReport, said: Said) -> None:
     name = page.say(run.run, "name", NAME)
-    page.put(page.say(run.verdict.upper() + "  ", run.verdict), name, page.say("  " + extent(run)), hanging=2)
     told = telling(run)
+    text = extent(run)
+    if told.full and len(run.incidents) > 1:
+        text += f"; {tally(run.incidents)}"
+    page.put(page.say(run.verdict.upper() + "  ", run.verdict), name, page.say(f"  {text}"), hanging=2)
     if told.full:
-        _plots(page, run, told)
-        if len(run.incidents) > 1:
-            page.blank()
-            page.put(page.say(f"{many(len(run.incidents), 'incident')}: {tally(run.incidents)}"))
+        _plot(page, run, picture(run, told))
         for n in told.full:
-            print_incident(page, n, run.axis)
+            print_incident(page, n, run, said, main=n == told.main)
+        if told.brief:
+            page.blank()
+            page.put(page.say("Also noted", "name"))
     else:
         _nothing_serious(page, run)
-    if told.brief:
-        page.blank()
-        page.put(page.say("Also noted", "name"))
-        for i in told.brief:
-            print_brief(page, i, run.axis)
+    for i in told.brief:
+        print_brief(page, i, run.axis)
     if told.untold:
         page.put(page.say(f"and {many(told.untold, 'more incident')}: --format json lists all"), indent=3)
-    _blind(page, run, in_full=bool(told.full))
+    _end(page, run, said, indent=0 if told.full else 2)
 
 
 def _nothing_serious(page: Page, run: RunReport) -> None:
-    went = "; ".join(course(run))
+    went = "; ".join(levels(run))
+    went = f" {went}." if went else ""
     if run.verdict == "insufficient-data":
-        page.put(page.say("Too little was logged to judge this run." + (f" {went}." if went else "")), indent=2)
+        text = f"Too little was logged to judge this run.{went}"
     else:
-        page.put(page.say("Nothing went wrong." + (f" {went}." if went else "")), indent=2)
+        text = f"No incident found.{went}"
+    if run.incidents:
+        text += f" Nothing that needs action; {many(len(run.incidents), 'note')}:"
+    page.put(page.say(text), indent=2)
 
 
-# ---------------------------------------------------------------------- plots
-def _plots(page: Page, run: RunReport, told: Telling) -> None:
-    marks = [Mark(n.incident.onset_step, str(n.number), n.incident.severity) for n in told.full]
-    train, val = loss_curves(run)
-    _plot(page, run, train, val, marks, 11)
-    side = side_curves(run, told)
-    if side:
-        _plot(page, run, side, [], marks, 5)
-
-
-def _plot(page: Page, run: RunReport, train: list[Curve], val: list[Curve], marks: list[Mark], height: int) -> None:
-    strokes = [Stroke(val, "val", dots=True)] if val else []
-    if train:
-        strokes.insert(0, Stroke(train, "train"))
-    rows = draw(strokes, marks, page.width - 2, height, page.unicode, run.axis or "step")
-    if not rows:
+# ---------------------------------------------------------------------- the plot
+def _plot(page: Page, run: RunReport, shown: Picture) -> None:
+    """Print the plot, or in a line the values that aren't worth one."""
+    if not shown.main:
         return
-    page.blank()
-    page.put(*_legend(page, train, val, marks), indent=2)
-    for row in rows:
+    if not shown.worth_it:
+        for curves in (shown.main, shown.val):
+            if curves:
+                page.put(page.say(in_values(curves, run.axis)), indent=2, hanging=2)
+        return
+    strokes = [Stroke(shown.main, "train")]
+    if shown.val:
+        strokes.append(Stroke(shown.val, "val", dots=True))
+    page.put(*_legend(page, shown), indent=2)
+    for row in draw(strokes, shown.marks, page.width - 2, PLOT_ROWS, page.unicode, axis_word(run.axis)):
         page.row(row)
 
 
-def _legend(page: Page, train: list[Curve], val: list[Curve], marks: list[Mark]) -> list[Text]:
+def _legend(page: Page, shown: Picture) -> list[Text]:
     line = "\u2812\u2812" if page.unicode else "--"
-    out: list[Text] = []
-    if train:
-        out += [page.say(f"{line} ", "train"), page.say(train[0].tag, limit=60), Text("   ")]
-    if val:
-        out += [page.say("o ", "val"), page.say(val[0].tag, limit=60), Text("   ")]
-    if marks:
-        out.append(page.say(f"{' '.join(m.label for m in marks)}: onset of an incident below", "label"))
+    log = " (log scale)" if Scale.of([*shown.main, *shown.val]).log else ""
+    out = [page.say(f"{line} ", "train"), page.say(shown.main[0].tag, limit=60)]
+    if shown.val:
+        out += [page.say("   o ", "val"), page.say(shown.val[0].tag, limit=60)]
+    out.append(page.say(log))
+    if shown.remark:
+        out.append(page.say(f"   {shown.remark}", "label"))
+    if shown.marks:
+        labels = ", ".join(m.label for m in shown.marks)
+        began = "incident began" if len(shown.marks) == 1 else "incidents began"
+        out.append(page.say(f"   {labels}: where the {began}", "label"))
     return out
 
 
 # ---------------------------------------------------------------------- the end
-def _blind(page: Page, run: RunReport, in_full: bool) -> None:
-    groups = blind_groups(run)
-    left_out = skipped(run)
-    if in_full and (groups or left_out or run.unmapped):
-        page.blank()
-    indent = 0 if in_full else 2
-    if groups and in_full:
-        page.put(page.say("Blind", "name"), page.say(": what could not be judged, and what would open its eyes"))
-        for needs, rules in groups[:BLIND_GROUPS]:
-            page.put(page.say(f"{needs}: "), page.say(", ".join(rules), "label"), indent=3, hanging=2)
-        if len(groups) > BLIND_GROUPS:
-            page.put(page.say(f"and {len(groups) - BLIND_GROUPS} more: trainmon inspect lists them"), indent=3)
-    elif groups:
-        rules = [r for _, names in groups for r in names]
-        names = ", ".join(rules[:BLIND_RULES])
-        if len(rules) > BLIND_RULES:
-            names += f" and {len(rules) - BLIND_RULES} more"
-        why = groups[0][0] if len(groups) == 1 else "trainmon inspect says for want of what"
-        page.put(page.say(f"Blind: {names} ({why})."), indent=indent, hanging=2)
+def _end(page: Page, run: RunReport, said: Said, indent: int) -> None:
+    """Print what was not judged, not understood, not read: a line each, the same of several runs once."""
+    for text in _remarks(page, run):
+        if text not in said.remarks:
+            page.put(page.say(text, "label"), indent=indent, hanging=2)
+        said.remarks.add(text)
+
+
+def _remarks(page: Page, run: RunReport) -> list[str]:
+    out = []
+    if groups := blind_groups(run):
+        texts = [f"{_some(rules, BLIND_RULES)} ({needs.removesuffix(' is logged')})" for needs, rules in groups]
+        out.append("Not judged: " + _some(texts, BLIND_GROUPS, "; "))
     if run.unmapped:
-        shown = ", ".join(page.say(t, limit=40).plain for t in run.unmapped[:5])
-        more = f" and {len(run.unmapped) - 5:,} more" if len(run.unmapped) > 5 else ""
-        page.put(page.say(f"Tags not understood: {shown}{more}"), indent=indent, hanging=2)
-    if left_out:
-        page.put(page.say(f"Passed over: {left_out}"), indent=indent, hanging=2)
+        shown = [page.say(t, limit=40).plain for t in run.unmapped]
+        out.append(f"Tags without a known meaning: {_some(shown, TAGS)}")
+    if left_out := skipped(run):
+        out.append(f"Passed over while reading: {left_out}")
+    return out
+
+
+def _some(items: list[str], most: int, between: str = ", ") -> str:
+    """Return the first items, and how many more there are."""
+    text = between.join(items[:most])
+    return f"{text} and {len(items) - most:,} more" if len(items) > most else text

@@ -89,6 +89,22 @@ def inspect(paths: tuple[str, ...], fmt: str, config: str | None) -> None:
 
 
 @main.command()
+@click.argument("name", required=False)
+@click.option("--config", "config", metavar="FILE", help="Config file.  [default: trainmon.toml, if there is one]")
+def explain(name: str | None, config: str | None) -> None:
+    """Print the manual page of a sheet, symptom, rule or cause; without NAME, list them.
+
+    The beginning of a sheet's name will do.
+    """
+    from trainmon.config import load_settings  # noqa: PLC0415
+    from trainmon.guard import quietly  # noqa: PLC0415
+    from trainmon.speaking import show_manual  # noqa: PLC0415
+
+    settings = load_settings(config)
+    quietly(lambda: show_manual(name, settings.rules))
+
+
+@main.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
     """Print the completion script for a shell.

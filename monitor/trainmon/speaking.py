@@ -16,6 +16,9 @@ from trainmon_rules.findings import Severity
 from trainmon_rules.report import Report
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trainmon_rules.detectors import Rule
     from trainmon_rules.inspection import Inspection
 
 
@@ -54,6 +57,18 @@ def show(inspection: Inspection, fmt: str) -> None:
     else:
         _stdout()
         click.echo(render_inspect_json(inspection).encode("utf-8", "backslashreplace"), nl=False)
+
+
+def show_manual(name: str | None, rules: Sequence[Rule]) -> None:
+    """Write a page of the manual, or the names of all pages, to standard output; BadConfig for an unknown name."""
+    from trainmon_exporters.manual_page import print_names, print_page  # noqa: PLC0415
+    from trainmon_exporters.page import console_for  # noqa: PLC0415
+    from trainmon_rules.manual import explain, names  # noqa: PLC0415
+
+    if name is None:
+        print_names(names(rules), console_for(_stdout()))
+    else:
+        print_page(explain(name, rules), console_for(_stdout()))
 
 
 def _stdout() -> TextIO:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from trainmon_rules.findings import Finding, Severity, State
 from trainmon_rules.incidents import Incident
 from trainmon_rules.report import Blind, Curve, IncidentReport, Precursor, RunReport
 from trainmon_rules.series import RING
+from trainmon_rules.words import roles_in_words
 
 PLOTTED = (
     "train_loss",
@@ -22,6 +23,7 @@ PLOTTED = (
     "loss_scale",
     "reward",
     "eval_metric",
+    "train_metric",
     "throughput",
 )
 ENOUGH = 10  # points of a judged series below which a run without incidents is not called healthy
@@ -82,7 +84,7 @@ def report_run(
         blind=tuple(_blind(session, set(roles))),
         verdict=_verdict(run, incidents),
         incidents=tuple(report_incident(i, run, knowledge) for i in incidents),
-        curves=tuple(_curves(run)),
+        curves=tuple(_curves(run, {tag for i in incidents for tag in i.series})),
     )
 
 
@@ -182,18 +184,19 @@ def _blind(session: Session, roles: set[str]) -> list[Blind]:
     out = []
     for rule in session.settings.rules:
         if not roles.intersection(rule.roles):
-            out.append(Blind(rule.name, f"no series of role {' or '.join(rule.roles)} is logged"))
+            out.append(Blind(rule.name, f"no {roles_in_words(rule.roles)} is logged"))
         elif missing := [r for r in rule.needs if r not in roles]:
-            out.append(Blind(rule.name, f"{' and '.join(missing)} not logged"))
+            out.append(Blind(rule.name, f"no {roles_in_words(missing)} is logged"))
     return out
 
 
-def _curves(run: Run) -> list[Curve]:
+def _curves(run: Run, concerned: Set[str]) -> list[Curve]:
+    """Return the curves worth plotting: those of some roles, and what any incident is about."""
     out = []
     for attempt in run.attempts:
         for t in attempt.ordered():
             s = t.series
-            if s.role in PLOTTED:
+            if s.role in PLOTTED or s.tag in concerned:
                 step, low, mean, high, bad = (tuple(c.tolist()) for c in s.history.whole())
                 out.append(Curve(s.tag, s.role, s.attempt + 1, step, low, mean, high, bad))
     return out

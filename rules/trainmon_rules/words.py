@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+
+_ROLES = {
+    "train_loss": "training loss", "loss_component": "training loss", "rl_loss": "training loss",
+    "adversarial_loss": "training loss", "value_loss": "training loss", "aux_loss": "training loss",
+    "val_loss": "validation loss", "val_loss_component": "validation loss", "val_gap": "validation gap",
+    "val_perplexity": "validation perplexity", "train_metric": "training metric", "eval_metric": "evaluation metric",
+    "grad_norm": "gradient norm",
+}  # fmt: skip
 
 
 def short(value: float, digits: int = 4) -> str:
@@ -22,3 +31,17 @@ def short(value: float, digits: int = 4) -> str:
     if 1000 <= abs(value) < 1e6:
         return f"{float(f'{value:.{digits}g}'):,.0f}"
     return f"{value:.{digits}g}"
+
+
+def roles_in_words(roles: Iterable[str], last: str = "or") -> str:
+    """Return roles as a person says them, each once: "training loss, validation loss or gradient norm".
+
+    Parameters
+    ----------
+    roles : iterable of str
+        Names of roles.
+    last : str
+        The word before the last of them.
+    """
+    words = list(dict.fromkeys(_ROLES.get(r, r.replace("_", " ")) for r in roles))
+    return f" {last} ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

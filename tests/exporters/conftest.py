@@ -107,8 +107,8 @@ def run(**changes):
         "roles": {"train_loss": ["train/loss"], "val_loss": ["val/loss"], "grad_norm": ["train/grad_norm"]},
         "unmapped": ("timer/io", "timer/fwd"),
         "blind": (
-            Blind("loss-scale-collapse", "no series of role loss_scale is logged"),
-            Blind("throughput-drop", "no series of role throughput is logged"),
+            Blind("loss-scale-collapse", "no loss scale is logged"),
+            Blind("throughput-drop", "no throughput is logged"),
             Blind("periodic-stall", "no wall time is logged"),
             Blind("stall", "no wall time is logged"),
         ),

@@ -1,11 +1,14 @@
 """terminal: the report as a person reads it."""
 
 import io
+import math
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from tests.golden import check_golden
+from trainmon_exporters.markdown import render_markdown
 from trainmon_exporters.page import console_for
 from trainmon_exporters.terminal import print_report, render_text
 
@@ -105,18 +108,134 @@ def test_the_worst_are_told_in_full_in_the_order_of_their_onset(make):
     assert text.index("4  WARNING") < text.index("5  CRITICAL")
 
 
-def test_a_run_that_is_not_healthy_but_only_noted_has_no_plot(make):
-    note = make.incident(severity="info", symptom="lr-schedule", summary="the rate never moves")
-    text = render_text(make.report(make.healthy(incidents=(note,))))
-    assert "info lr-schedule: the rate never moves" in text
+def test_over_notes_it_never_says_that_nothing_went_wrong(make):
+    ended = make.incident(severity="info", symptom="plateau", summary="the reward stands at 3", state="ended")
+    over = make.incident(
+        id="b" * 12, severity="info", symptom="flat", summary="no gain", state="resolved", resolved_step=1600
+    )
+    text = render_text(make.report(make.healthy(incidents=(ended, over))))
+    assert "No incident found. train/loss 3.338 -> 1.148. Nothing that needs action; 2 notes:" in text
+    assert "note plateau: the reward stands at 3 (since step 1500, to the end of the log)" in text
+    assert "note flat: no gain (step 1500 to 1600)" in text
+    assert "recovered" not in text
     assert "+--" not in text
 
 
-def test_of_several_runs_one_that_is_only_noted_is_a_line(make):
+def test_notes_of_several_runs_are_told_below_the_table(make):
     note = make.incident(severity="info", symptom="lr-schedule", summary="the rate never moves")
     text = render_text(make.report(make.healthy(incidents=(note,)), make.healthy("exp/other.jsonl")))
-    assert len(text.splitlines()) == 2
-    assert "1 note -- steps 0 to 1990" in text
+    table, notes = text.split("\n\n")
+    assert len(table.splitlines()) == 2
+    assert "1 note; steps 0 to 1990" in table
+    assert "exp/good.jsonl: lr-schedule: the rate never moves" in notes
+
+
+def test_the_verdict_and_the_first_fix_stand_at_the_end(make):
+    end = " ".join(render_text(make.report(), 80).split("\n\n")[-1].split())
+    assert end == (
+        "CRITICAL nonfinite on train/loss since step 1500, not recovered "
+        "First: Clip the gradient norm at 1.0, just above its healthy level -- max_grad_norm: 1.0"
+    )
+    many = render_text(make.many(), 80)
+    assert many.index("3 runs: 1 critical") > many.index("Passed over")
+    assert "(incident 2 of 2); exp/broken.jsonl" in " ".join(many.split())
+    assert "First:" not in render_text(make.report(make.healthy()))
+
+
+def test_one_incident_fits_a_screen_and_two_nearly(make):
+    one = make.incident(also=(), questions=())
+    two = make.incident(id="c" * 12, symptom="flat", rule="flat", onset_step=1700, also=(), questions=())
+    run = make.run(unmapped=(), skipped={}, incidents=(one,))
+    assert len(render_text(make.report(run), 80).splitlines()) <= 37
+    run = make.run(unmapped=(), skipped={}, incidents=(one, two))
+    assert len(render_text(make.report(run), 80).splitlines()) <= 51
+
+
+def test_two_causes_and_three_fixes_are_told_the_ruled_out_by_name(make):
+    i = make.incident()
+    causes = tuple(type(i.causes[0])(f"cause {n}", f"because {n}") for n in range(4))
+    fixes = tuple(type(i.fixes[0])(f"do {n}", "gradient-management") for n in range(5))
+    text = render_text(make.report(make.run(incidents=(make.incident(causes=causes, ruled_out=causes, fixes=fixes),))))
+    assert "2. cause 1: because 1" in text
+    assert "3. cause 2" not in text
+    assert "ruled out  cause 0, cause 1, cause 2, cause 3\n" in text
+    assert "3. do 2 [gradient]" in text
+    assert "4. do 3" not in text
+
+
+def test_precursors_of_one_event_are_told_once(make):
+    [p] = make.incident().precursors
+    twin = replace(p, symptom="grad-explosion", rule="grad-explosion")
+    later = replace(p, symptom="loss-spike", series="train/loss", onset_step=1480, lead_steps=20, summary="loss rose")
+    i = make.incident(precursors=(p, twin, later))
+    text = render_text(make.report(make.run(incidents=(i,))))
+    assert text.count("grad norm 14.2 x its level of 1.02") == 1
+    assert "step 1480 (20 ahead): loss rose" in text
+    page = render_markdown(make.report(make.run(incidents=(i,))))
+    assert "- grad-spike, grad-explosion on `train/grad_norm` at step 1460" in page
+
+
+def test_how_a_detector_decided_is_not_for_the_terminal(make):
+    evidence = {"baseline points": 64, "threshold": 2.3373, "peak step": 1153, "peak": 4060.2, "scale": 1048576.0}
+    i = make.incident(summary="loss jumped to 4,060 (peak at step 1153)", evidence=evidence)
+    text = render_text(make.report(make.run(incidents=(i,))))
+    assert "numbers    scale 1,048,576\n" in text
+    assert "baseline points" in render_markdown(make.report(make.run(incidents=(i,))))
+
+
+def test_siblings_with_the_same_fault_refer_to_the_first(make):
+    twin = make.run(run="exp/twin.jsonl", incidents=(make.incident(onset_step=1700),))
+    other = make.run(run="exp/other.jsonl", incidents=(make.incident(fixes=()),))
+    text = render_text(make.report(make.run(), twin, other))
+    assert "as in incident 1 of exp/broken.jsonl: the same causes, fixes and reading" in text
+    assert text.count("do first") == 1
+    assert text.count("ruled out") == 2
+    assert text.count("Not judged") == 1
+    assert text.count("trainmon explain") == 1
+
+
+def test_a_spike_that_recovered_says_so_at_once(make):
+    spike = make.incident(severity="warning", symptom="loss-spike", state="resolved", resolved_step=1520)
+    text = render_text(make.report(make.run(verdict="warning", incidents=(spike,))))
+    assert "1  WARNING loss-spike, recovered  since step 1500" in text
+    assert "WARNING  loss-spike on train/loss since step 1500, recovered" in text
+
+
+def test_the_plot_marks_what_it_shows_only(make):
+    accuracy = make.curve("accuracy", "train_metric", range(0, 2000, 10), lambda s: s / 2000)
+    low = make.incident(id="c" * 12, symptom="flat", series=("accuracy",), onset_step=700, severity="warning")
+    run = make.run(incidents=(low,), curves=(*make.run().curves, accuracy))
+    assert "-- accuracy   1: where the incident began" in render_text(make.report(run))
+    run = make.run(incidents=(low, make.incident()), curves=(*make.run().curves, accuracy))
+    assert "-- train/loss   o val/loss   2: where the incident began" in render_text(make.report(run))
+
+
+def test_too_few_points_for_a_plot_are_told(make):
+    few = make.curve("train/loss", "train_loss", (0, 10, 20), lambda s: 2.0 if s < 20 else math.nan)
+    text = render_text(make.report(make.run(curves=(few,))))
+    assert "train/loss: 2 at step 0, 2 at step 10, not finite at step 20" in text
+    still = make.curve("train/loss", "train_loss", range(50), lambda s: 0.0)
+    text = render_text(make.report(make.run(curves=(still,))))
+    assert "train/loss: 0 from step 0 to 49" in text
+    assert "+--" not in text
+
+
+def test_a_logarithmic_axis_is_said(make):
+    falling = make.curve("train/loss", "train_loss", range(0, 2000, 10), lambda s: 10.0 ** (-s / 500))
+    assert "-- train/loss (log scale)" in render_text(make.report(make.run(curves=(falling,))))
+    assert "log scale" not in render_text(make.report())
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_table_of_runs_fits_and_explains_the_second_run_once(make, width):
+    long = "a/very/long/path/of/an/experiment/with/a/date/in/it/2026-01-01/metrics.jsonl"
+    runs = [make.healthy(long), make.healthy(f"{long}#2"), make.run(run=f"{long}#3")]
+    text = render_text(make.report(*runs), width)
+    table = text.split("\n\n")[0].splitlines()
+    assert len(table) == 4
+    assert max(map(len, table)) <= width
+    assert table[0].startswith("CRITICAL  a/very/")
+    assert table[3] == "#3: run 3 of the same file, whose steps began again"
 
 
 def test_no_run_is_no_text(make):

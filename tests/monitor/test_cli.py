@@ -52,7 +52,8 @@ def test_the_report_when_piped_is_plain():
     assert done.stderr == b""
     text = done.stdout.decode("ascii")
     assert text.startswith("CRITICAL  nan-after-explosion.jsonl  steps 0 to 1590")
-    assert "since      step 1190" in text
+    assert "CRITICAL nonfinite  since step 1190" in text
+    assert text.rstrip().splitlines()[-1].startswith("First: ")
     assert max(map(len, text.splitlines())) <= 100
 
 
@@ -279,6 +280,22 @@ def test_help_imports_nothing_heavy():
     loaded = done.stdout.decode().splitlines()[-1]
     for heavy in ("numpy", "scipy", "rich", "pydantic", "ruamel", "msgspec", "tensorboard"):
         assert f"'{heavy}'" not in loaded
+
+
+def test_explain_prints_a_page_a_list_or_the_closest_names():
+    page = trainmon("explain", "gradient")
+    assert (page.returncode, page.stderr) == (0, b"")
+    assert page.stdout.startswith(b"# Gradient management\n")
+    assert b"Sheets: " in trainmon("explain").stdout
+    wrong = trainmon("explain", "divergance")
+    assert (wrong.returncode, wrong.stdout) == (2, b"")
+    assert wrong.stderr == b"trainmon: nothing is called 'divergance'; did you mean divergence, val-divergence?\n"
+
+
+def test_explain_shows_a_rule_as_it_is_configured(tmp_path):
+    config = tmp_path / "trainmon.toml"
+    config.write_text("[rules.nonfinite]\nparameters = {critical_after = 7}\n")
+    assert b"- `critical_after`: 7\n" in trainmon("explain", "nonfinite", "--config", config).stdout
 
 
 def test_version_and_help():

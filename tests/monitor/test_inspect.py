@@ -10,7 +10,7 @@ from rich.console import Console
 
 from trainmon.cli import main
 from trainmon.inspecting import inspect
-from trainmon_exporters.inspect_table import print_inspection, render_inspect_json
+from trainmon_exporters.inspect_table import broken, print_inspection, render_inspect_json
 
 BEGAN = 1_700_000_000
 
@@ -71,15 +71,40 @@ def test_the_table_fits_80_columns_and_is_plain_when_piped(folder):
     assert "\x1b" not in shown
     words = " ".join(shown.split())
     for part in (
-        "run ended, step 0–390, 120 points",
+        "run step 0–390, 120 points",
         "1 run/metrics.jsonl jsonl 50 100 50 text values",
         "2 200–390",
         "learning_rate lr 2 20 0–19",
         "10 steps, 3 s",
         "unmapped odd",
-        "blind nonfinite: no series of role",
+        "not judged loss-scale-collapse (no loss scale is logged)",
     ):
         assert part in words
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "lines"),
+    [
+        ("heldout_false_refuse_rate", 20, ["heldout_false_", "refuse_rate"]),
+        ("train/policy_loss", 14, ["train/policy_", "loss"]),
+        ("train/policy_loss", 20, ["train/policy_loss"]),
+        ("averyverylongword/x", 12, ["avery...word/", "x"]),
+        ("", 12, [""]),
+    ],
+)
+def test_names_break_at_their_joints(name, width, lines):
+    found = broken(name, width).split("\n")
+    assert [line[:6] + line[-4:] for line in found] == [line[:6] + line[-4:] for line in lines]
+    assert max(map(len, found)) <= width
+
+
+def test_no_name_is_broken_in_the_middle_of_a_word(tmp_path):
+    tags = ["heldout_false_refuse_rate/accuracy", "rollout/policy_gradient_loss", "train/loss"]
+    write(tmp_path / "log.jsonl", [{"step": s, **dict.fromkeys(tags, 0.5)} for s in range(100_000, 100_900, 300)])
+    shown = text(inspect(tmp_path / "log.jsonl"))
+    assert max(map(len, shown.splitlines())) <= 80
+    for word in ("heldout_", "refuse_", "accuracy", "policy_", "gradient_", "loss"):
+        assert word in shown
 
 
 def test_a_tag_cannot_command_the_terminal(tmp_path):

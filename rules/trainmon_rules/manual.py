@@ -1,0 +1,149 @@
+"""The manual: one page of Markdown for each sheet, symptom, rule, cause and pack, by its name.
+
+Nothing is written here: a rule's page is its detector's module text with the parameters in force, the others
+come from the knowledge files.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+
+from trainmon_rules.detectors import DETECTORS, Rule
+from trainmon_rules.errors import BadConfig
+from trainmon_rules.knowledge import sheet_text, shipped_table
+from trainmon_rules.report import Route
+from trainmon_rules.table import CauseRule, Condition, FixRule, SymptomEntry, Table
+
+KINDS = ("sheet", "symptom", "rule", "cause", "pack")
+CLOSE = 3  # names suggested for one that isn't known
+
+
+def names(rules: Sequence[Rule]) -> dict[str, list[str]]:
+    """Return every name that has a page, by kind; a symptom and the rule that finds it may share one."""
+    table = shipped_table()
+    every = (table.sheets, table.symptoms, (r.name for r in rules), table.causes, table.packs)
+    return {kind: list(found) for kind, found in zip(KINDS, every, strict=True)}
+
+
+def explain(name: str, rules: Sequence[Rule]) -> str:
+    """Return the page of a name as Markdown.
+
+    Parameters
+    ----------
+    name : str
+        A sheet (its beginning will do), symptom, rule, cause or pack; spaces stand for hyphens.
+    rules : sequence of Rule
+        The rules in force.
+
+    Raises
+    ------
+    BadConfig
+        If nothing has that name; it says which names are close.
+    """
+    table = shipped_table()
+    known = names(rules)
+    name = _found(name, known)
+    if name in table.sheets:
+        return sheet_text(name).strip() + "\n"
+    pages = [_rule(r) for r in rules if r.name == name]
+    if name in table.causes:
+        pages.insert(0, _cause(table.causes[name], table))
+    if name in table.symptoms:
+        pages.insert(0, _symptom(table.symptoms[name], table, rules))
+    if name in table.packs:
+        pages.append(_pack(name, table.packs[name]))
+    return "\n\n".join(pages) + "\n"
+
+
+def _found(name: str, known: Mapping[str, Sequence[str]]) -> str:
+    asked = re.sub(r"[\s_]+", "-", name.strip().lower().removesuffix(".md"))
+    every = list(dict.fromkeys(n for found in known.values() for n in found))
+    lower = {n.lower(): n for n in reversed(every)}
+    if asked in lower:
+        return lower[asked]
+    begins = [n for n in known["sheet"] if asked and n.startswith(f"{asked}-")]
+    if len(begins) == 1:
+        return begins[0]
+    close = begins or difflib.get_close_matches(asked, lower, CLOSE, 0.5)
+    hint = f"did you mean {', '.join(lower[c] for c in close)}?" if close else "trainmon explain lists all names"
+    raise BadConfig(f"nothing is called {name!r}; {hint}")
+
+
+# ---------------------------------------------------------------------- pages
+def _symptom(s: SymptomEntry, table: Table, rules: Sequence[Rule]) -> str:
+    found = [r.name for r in rules if r.symptom == s.id]
+    out = [f"# Symptom {s.id}", f"{s.title}: {s.meaning}.", f"Found by: {_codes(found) or 'no rule yet'}."]
+    causes = [f"- **{table.causes[c].title}**: {table.causes[c].why}" for c, _ in s.causes]
+    out.append("## What may be behind it, the likeliest first\n\n" + "\n".join(causes))
+    *special, general = s.routes
+    read = [f"- when {_when(a.when)}: first `{a.routes[0].sheet}`" for a in special]
+    out.append("## Read\n\n" + "\n".join([*read, _routes(general.routes)]))
+    if s.fixes:
+        out.append("## Do first, where it applies\n\n" + _fixes(s.fixes))
+    if s.questions:
+        out.append("## What may be asked\n\n" + "\n".join(f"- {table.questions[q].text}" for q, _ in s.questions))
+    return "\n\n".join(out)
+
+
+def _rule(rule: Rule) -> str:
+    detector = DETECTORS[rule.detector]
+    text = inspect.getdoc(sys.modules[detector.__module__]) or ""
+    paragraphs = [re.sub(r"\s*\n\s*", " ", p) for p in text.split("\n\n")]
+    said = [re.sub(r"^([A-Z][a-z ]+):", r"**\1:**", p) for p in paragraphs[1:]]
+    if detector.name not in text.partition(":")[0]:  # a variant that shares another one's module
+        said.insert(0, (detector.__doc__ or "").partition("\n")[0])
+    facts = [
+        f"- symptom: `{rule.symptom}`",
+        f"- severity: {rule.severity}, unless it grades its own",
+        f"- judges the roles: {_codes(rule.roles)}",
+        f"- reads beside them, where logged: {_codes(rule.companions)}" if rule.companions else "",
+        f"- can't work without: {_codes(rule.needs)}" if rule.needs else "",
+    ]
+    values = {**detector.parameters(), **dict(rule.parameters)}
+    about = re.sub(r"\s*\n\s*", " ", inspect.getdoc(detector.Params) or "")
+    parameters = f"## Parameters\n\n{about}\n\n" + "\n".join(f"- `{k}`: {v}" for k, v in values.items())
+    return "\n\n".join([f"# Rule {rule.name}", "\n".join(filter(None, facts)), *said, parameters])
+
+
+def _cause(c: CauseRule, table: Table) -> str:
+    behind = [s.id for s in table.symptoms.values() if any(c.id == name for name, _ in s.causes)]
+    out = [f"# Cause {c.id}", f"{c.why[:1].upper()}{c.why[1:]}.", f"May be behind: {_codes(behind)}."]
+    for title, evidence in (("speaks for it", c.evidence_for), ("speaks against it", c.evidence_against)):
+        if evidence:
+            said = (re.sub(r"\{\w+\}", "…", e.say) + (" (rules it out)" if e.decisive else "") for e in evidence)
+            out.append(f"## What {title}\n\n" + "\n".join(f"- {text}" for text in said))
+    return "\n\n".join([*out, f"## Read\n\n{_routes(c.routes)}", f"## Do\n\n{_fixes(c.fixes)}"])
+
+
+def _pack(name: str, pack: Mapping[str, str]) -> str:
+    return "\n\n".join(
+        [
+            f"# {name}",
+            "Another pack's topic: named where the matter isn't one of training; not shipped with trainmon.",
+            f"It holds: {pack['owns']}.",
+            f"Where the line is: {pack['boundary']}.",
+        ]
+    )
+
+
+# ---------------------------------------------------------------------- lines
+def _routes(routes: Iterable[Route]) -> str:
+    once = {r.sheet: r for r in reversed(list(routes))}
+    return "\n".join(f"- `{r.sheet}`{' (another pack)' if r.pack else ''}: {r.why}" for r in reversed(once.values()))
+
+
+def _fixes(fixes: Iterable[FixRule]) -> str:
+    said = dict.fromkeys(re.sub(r"\{\w+\}", "…", f.plain or f.action) for f in fixes)
+    return "\n".join(f"{n}. {text}" for n, text in enumerate(said, 1))
+
+
+def _when(condition: Condition) -> str:
+    return " and ".join(f"`{name}`" if test is True else f"`{name}` is {test}" for name, test in condition.items())
+
+
+def _codes(words: Iterable[object]) -> str:
+    return ", ".join(f"`{w}`" for w in words)
