@@ -22,6 +22,7 @@ from trainmon_rules.words import short
 
 Facts = Mapping[str, Any]
 _PLACE = re.compile(r"\{([a-z_0-9]+)\}")
+_ONE = re.compile(r"(?<![\d.,])1 (report|fall|time|step|example|evaluation|epoch)s\b")
 
 
 def known(value: object, options: Collection[str], what: str, where: str) -> str:
@@ -141,10 +142,10 @@ def places(sentence: str) -> tuple[str, ...]:
 
 
 def fill(sentence: str, facts: Facts) -> str | None:
-    """Return the sentence with its {facts} filled in, None if one isn't known."""
+    """Return the sentence with its {facts} filled in (and "1 reports" put right), None if one isn't known."""
     if any(facts.get(name) is None for name in places(sentence)):
         return None
-    return _PLACE.sub(lambda m: show(facts[m[1]]), sentence)
+    return _ONE.sub(r"1 \1", _PLACE.sub(lambda m: show(facts[m[1]]), sentence))
 
 
 def show(value: Any) -> str:

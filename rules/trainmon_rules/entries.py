@@ -8,7 +8,7 @@ from typing import Any
 
 from trainmon_rules.conditions import check_condition, check_expression, known, places
 from trainmon_rules.errors import BadConfig
-from trainmon_rules.facts import fact_names
+from trainmon_rules.factnames import fact_names
 from trainmon_rules.report import Route
 from trainmon_rules.rules import SYMPTOMS
 from trainmon_rules.settings import vocabulary

@@ -10,7 +10,8 @@ import pytest
 from trainmon import Monitor
 from trainmon_rules.diagnosis import Knowledge, diagnose, put_right
 from trainmon_rules.engine import Settings
-from trainmon_rules.facts import fact_names, find_facts
+from trainmon_rules.factnames import fact_names
+from trainmon_rules.facts import find_facts
 from trainmon_rules.findings import Finding, Severity, State
 from trainmon_rules.incidents import group
 from trainmon_rules.knowledge import parse_table, shipped_table
