@@ -136,6 +136,16 @@ def check_expression(expression: Any, names: Collection[str], where: str) -> Any
     return expression
 
 
+def names_in(expression: Any) -> set[str]:
+    """Return the facts that an expression uses."""
+    if isinstance(expression, Mapping):
+        if "value" in expression:
+            return set()
+        args = [a for v in expression.values() for a in (v if isinstance(v, list) else [v])]
+        return {n for a in args for n in names_in(a)}
+    return {expression} if isinstance(expression, str) else set()
+
+
 def places(sentence: str) -> tuple[str, ...]:
     """Return the names between braces in a sentence."""
     return tuple(_PLACE.findall(sentence))

@@ -1,4 +1,4 @@
-"""Facts of a run that learns from rewards: does the policy still explore, how far does an update take it, who gains?"""
+"""Facts of a run that learns from rewards: whether its policy still explores, how far updates take it, who gains."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def parse_vocabulary(data: Any, name: str) -> dict[str, Setting]:
     out: dict[str, Setting] = {}
     for key, entry in data.items():
         if not isinstance(entry, Mapping) or set(entry) - {"choices"} != {"kind", "about", "keys"}:
-            raise BadConfig(f"{name}: {key}: needs exactly kind, about and keys (and choices, for a text of a few values)")
+            raise BadConfig(f"{name}: {key}: needs exactly kind, about and keys (a text may have choices)")
         if entry["kind"] not in KINDS:
             raise BadConfig(f"{name}: {key}: unknown kind {entry['kind']!r}; known: {', '.join(KINDS)}")
         texts = tuple(map(str, entry["keys"])), tuple(map(str, entry.get("choices", ())))
