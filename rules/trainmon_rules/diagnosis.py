@@ -19,6 +19,7 @@ from trainmon_rules.facts import find_facts
 from trainmon_rules.fixes import Advice, advise
 from trainmon_rules.incidents import Incident
 from trainmon_rules.knowledge import shipped_table
+from trainmon_rules.rates import placed
 from trainmon_rules.report import Cause, Fix, Route
 from trainmon_rules.table import CauseRule, Evidence, Mistake, Question, SymptomEntry, Table
 
@@ -136,10 +137,12 @@ def _fitted(route: Route, table: Table, facts: Mapping[str, Any], alive: Sequenc
     for r in table.rewordings:
         if r.sheet == route.sheet and holds(r.when, facts) and (why := fill(r.why, facts)) is not None:
             return replace(route, why=why)
-    best = alive[0].rule if alive else None
-    if route.rank != "primary" or best is None or route.sheet in {r.sheet for r in best.routes}:
+    best = alive[0] if alive else None
+    if route.rank != "primary" or best is None or not best.speaks_for:
         return route
-    return replace(route, why=f"{route.why}; here, though, the evidence points at something else first: {best.name}")
+    if route.sheet in {r.sheet for r in best.rule.routes}:
+        return route
+    return replace(route, why=f"{route.why}; here, though, the evidence points first at: {best.rule.name}")
 
 
 def _merge(routes: list[Route], more: Iterable[Route]) -> list[Route]:
@@ -206,6 +209,8 @@ def _matters(question: Question, entry: SymptomEntry, table: Table, facts: Mappi
     outcomes = set()
     for answer in question.tries:
         supposed = {**facts, question.set or "": _typed(answer)}
+        if question.set == "learning_rate":
+            supposed |= placed(supposed, supposed["learning_rate"])
         ranked = _rank(entry, table, supposed)
         supposed["top_cause"] = _top(ranked)
         alive = [r for r in ranked if not r.out and r.score > 0][:MAX_CAUSES]

@@ -31,6 +31,7 @@ PERCENT = {
     "lr_of_peak": "lr_percent",
     "data_time_share": "waiting_percent",
     "loss_of_first": "loss_percent",
+    "rate_share": "share_percent",
 }
 JUDGED = {
     "train_loss": "loss",
@@ -120,7 +121,6 @@ def _broken_before(lead: Finding, run: Run) -> Finding | None:
         if f.symptom in BROKEN
         and f.attempt == lead.attempt
         and f.onset_step <= lead.onset_step
-        and f.detected_step <= lead.detected_step
         and f.severity > Severity.INFO
         and (f.resolved_step is None or f.resolved_step > lead.detected_step)
         and (f.tag == lead.tag or (f.symptom == "nonfinite" and f.role == "train_loss"))
@@ -138,16 +138,24 @@ def _place_facts(attempt: Attempt, incident: Incident) -> dict[str, Any]:
     report = report_number(own, lead.index, onset)
     for loss in attempt.of_role("train_loss", lead.source):  # a scale that is logged only when it falls says little
         report = max(report, report_number(loss, loss.count - 1, onset))
-    ring = own.tail(RING)
-    interval = max(1, lead.interval, int(np.median(np.diff(ring.step))) if len(ring) > 1 else 1)
+    interval = _interval(own)
     if incident.attempt > 0:
         soon = report <= SCALE_REPORTS and onset - first <= 2 * SCALE_REPORTS * interval
         return {"onset_report": report, "at_start": False, "after_resume": soon}
     facts: dict[str, Any] = {"after_resume": False}
+    if len(own.tail(2)) < 2 and first > START_REPORTS:
+        return facts  # a single report far from 0: who knows
     if first > START_REPORTS * interval:
         facts |= {"mid_run": True, "log_start": first}
         return facts if report <= START_REPORTS else {**facts, "at_start": False}
     return {**facts, "onset_report": report, "at_start": report <= START_REPORTS}
+
+
+def _interval(series: Series) -> int:
+    """Steps between reports where they lie close: excerpts have holes."""
+    gaps = np.diff(series.tail(RING).step)
+    gaps = gaps[gaps > 0]
+    return max(1, int(np.quantile(gaps, 0.25) if len(gaps) > START_REPORTS else gaps.min(initial=series.last_step)))
 
 
 def _doubts(facts: dict[str, Any], lead: Finding) -> dict[str, Any]:

@@ -67,12 +67,18 @@ def rate_facts(attempt: Attempt, lead: Finding, settings: Mapping[str, Any]) -> 
     facts = _scheduled(attempt, lead, settings)
     usual = usual_rate(settings.get("optimizer"))
     facts |= {"usual_rate_low": usual.low, "usual_rate_high": usual.high, "usual_rate_start": usual.start}
-    judged = settings.get("learning_rate") if "learning_rate" not in facts else facts["learning_rate"]
-    if judged and facts.get("lr_phase") not in ("warmup", "decay", "restart"):
-        facts["rate_place"] = usual.place(judged)
-    elif facts.get("peak_learning_rate"):  # a schedule passes through small rates: its peak says whether it is off
-        facts["rate_place"] = usual.place(facts["peak_learning_rate"])
-    return facts
+    series = series_of_role(attempt, "learning_rate", lead.source)
+    span = extremes(series, series.last_step) if series is not None else None
+    judged = span[1] if span else settings.get("learning_rate")  # a schedule passes through small rates
+    return facts | placed({**settings, **facts}, judged)
+
+
+def placed(facts: Mapping[str, Any], judged: float | None) -> dict[str, Any]:
+    """Return what a run's (peak) rate is against the usual, and what the incident's rate is against it."""
+    if not judged:
+        return {}
+    out = {"judged_rate": judged, "rate_place": usual_rate(facts.get("optimizer")).place(judged)}
+    return out | ({"rate_share": facts["learning_rate"] / judged} if facts.get("learning_rate") else {})
 
 
 def _scheduled(attempt: Attempt, lead: Finding, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ ROLES = frozenset({"reward", "rl_loss", "value_loss"})
 LEVEL = 5  # reports whose median is a level
 COLLAPSED = 0.1  # share of its first level below which an entropy has collapsed
 RISEN = 5.0  # times its usual level from which KL or value loss have risen
+CONSTANT = 0.8  # share of equal rewards that leaves next to nothing to learn from
 PINNED = 8  # equal reports at 0 or 1 that make a rate pinned
 RATES = ("eval_metric", "eval_error", "train_metric", "train_error")
 
@@ -32,9 +33,9 @@ def reward_facts(attempt: Attempt, lead: Finding) -> dict[str, Any]:
     if (entropy := _values(attempt, "entropy", lead)) is not None:
         first, now = abs(_level(entropy[:LEVEL])), abs(_level(entropy[-LEVEL:]))  # logged with either sign
         facts |= {"entropy_first": first, "entropy_now": now, "entropy_collapsed": now < COLLAPSED * first}
-    for role, name in (("kl", "kl_rise"), ("value_loss", "value_loss_rise")):
-        if (values := _values(attempt, role, lead)) is not None and (rise := _rise(values)) is not None:
-            facts[name] = rise
+    for role in ("kl", "value_loss"):
+        if (values := _values(attempt, role, lead)) is not None:
+            facts |= _risen(role, values)
     if (touched := _values(attempt, "clip_fraction", lead)) is not None:
         facts["clip_fraction"] = _level(touched[-LEVEL:])
     facts |= _reward(attempt, lead) | _pinned(attempt, lead)
@@ -55,20 +56,20 @@ def _level(values: FloatArray) -> float:
     return float(np.median(values))
 
 
-def _rise(values: FloatArray) -> float | None:
-    """The last level over the one before, if it is a rise."""
+def _risen(name: str, values: FloatArray) -> dict[str, float]:
+    """The last level and the one before, if it is a rise."""
     usual, now = abs(_level(values[:-LEVEL])), abs(_level(values[-LEVEL:]))
-    return now / usual if usual > 0 and now >= RISEN * usual else None
+    return {f"{name}_usual": usual, f"{name}_now": now} if now > 0 and now >= RISEN * usual else {}
 
 
 def _reward(attempt: Attempt, lead: Finding) -> dict[str, Any]:
     values = _values(attempt, "reward", lead)
     if values is None:
         return {}
-    if lead.role == "reward" and bool((values == values[0]).all()):
-        return {"reward_constant": float(values[0])}
     if lead.role == "reward":
-        return {}
+        middle = _level(values)
+        same = float((values == middle).mean()) >= CONSTANT
+        return {"reward_varies": not same} | ({"reward_constant": middle} if same else {})
     first, now = _level(values[:LEVEL]), _level(values[-LEVEL:])
     spread = float(np.abs(np.diff(values)).mean())
     return {"reward_first": first, "reward_now": now, "reward_kept": now > first - spread}

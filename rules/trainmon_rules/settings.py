@@ -92,7 +92,7 @@ def check_answer(key: str, value: Any, where: str) -> tuple[str, Any]:
         hint = f"did you mean {spelt[close[0]]!r}?" if close else f"known: {', '.join(names)}"
         raise BadConfig(f"{where}: unknown key {key!r}; {hint}")
     setting = names[key]
-    read = _precision(value) if key == "precision" else read_value(value, setting.kind)
+    read: Any = _precision(value) if key == "precision" else read_value(value, setting.kind)
     wrong = read is None or (setting.choices and read not in setting.choices)
     if setting.kind == "integer" and not wrong:
         wrong = _number(value) != read

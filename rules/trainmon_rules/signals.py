@@ -53,10 +53,12 @@ def _gradient_said(incident: Incident) -> dict[str, Any]:
     """The numbers that the incident's own findings give for the gradient norm: one number for one thing."""
     said = [f for f in (incident.lead, *incident.findings) if f.role == "grad_norm" and "ratio" in f.evidence]
     said = [f for f in said if f is incident.lead or f.onset_step <= incident.lead.onset_step]
+    gone = [f for f in incident.findings if f.symptom == "grad-vanishing" and "norm now" in f.evidence]
     if not said:
-        return {}
+        return {"grad_norm": gone[0].evidence["norm now"]} if gone else {}
     names = {"ratio": "grad_ratio", "peak": "grad_peak", "level before": "grad_usual"}
-    return {fact: said[0].evidence[key] for key, fact in names.items() if key in said[0].evidence}
+    facts = {fact: said[0].evidence[key] for key, fact in names.items() if key in said[0].evidence}
+    return facts | {"grad_of_first": True} if "largest" in said[0].evidence else facts
 
 
 def _gradient_level(past: Past, lead: Finding, led: bool) -> dict[str, Any]:
@@ -127,7 +129,8 @@ def loss_facts(attempt: Attempt, lead: Finding, settings: Mapping[str, Any]) -> 
     if lead.role not in ("train_loss", "loss_component"):
         facts |= _moved(until(series, lead.detected_step).finite, series.first, lead)
     level = float(np.median(now)) if len(now) and np.isfinite(now).all() else None
-    if level is not None and abs(level - SATURATED) < 0.001:
+    said = lead.evidence.get("value")
+    if isinstance(said, float) and abs(said - SATURATED) < 0.001:
         facts["loss_saturated"] = True
     given = settings.get("num_classes")
     for classes in (given,) if given else (2, 10, 100, 1000):

@@ -41,9 +41,10 @@ class Question:
 
     def text(self, facts: Mapping[str, Any]) -> str:
         """Return the question with the way to answer it, less what is known already."""
-        keys = {self.set: self.example, **{k: v for k, v in self.also_set.items() if facts.get(k) is None}}
-        hint = " ".join(f"--set {key}={value}" for key, value in keys.items())
-        return f"{self.ask} (answer with {hint})" if self.set else self.ask
+        if self.set is None:
+            return self.ask
+        keys = [(self.set, self.example), *((k, v) for k, v in self.also_set.items() if facts.get(k) is None)]
+        return f"{self.ask} (answer with {' '.join(f'--set {key}={value}' for key, value in keys)})"
 
 
 @dataclass(frozen=True, slots=True)
