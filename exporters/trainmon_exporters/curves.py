@@ -44,8 +44,8 @@ def picture(run: RunReport, told: Telling) -> Picture:
     train, val = _of_incident(run, main.series)
     if not train:
         train, val = val, []
-    shown, left_out = one_line(train, main.attempt)
-    beside, also_left_out = one_line(val, main.attempt)
+    shown, cut = one_line(train, main.attempt)
+    beside, also_cut = one_line(val, main.attempt)
     marks = tuple(
         Mark(n.incident.onset_step, str(n.number), n.incident.severity)
         for n in told.full
@@ -53,7 +53,7 @@ def picture(run: RunReport, told: Telling) -> Picture:
     )
     attempts = {c.attempt for c in (*shown, *beside)}
     kept = main.attempt if main.attempt in attempts else max(attempts, default=1)
-    remark = f"attempt {kept} where attempts overlap" if left_out or also_left_out else ""
+    remark = f"attempt {kept} where attempts overlap" if cut or also_cut else ""
     return Picture(tuple(shown), tuple(beside), marks, remark)
 
 

@@ -22,16 +22,19 @@ def many(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
-def extent(run: RunReport, brief: bool = False) -> str:
-    """Return how much was read: steps, points, and what doesn't go without saying; `brief` leaves out the end."""
+def steps_read(run: RunReport) -> str:
+    """Return the steps of a run: "steps 0 to 990", "epoch 3", "no steps"."""
     axis = axis_word(run.axis)
     if run.first_step is None:
-        steps = "no steps"
-    elif run.first_step == run.last_step:
-        steps = f"{axis} {run.first_step}"
-    else:
-        steps = f"{axis.removesuffix('s')}s {run.first_step} to {run.last_step}"
-    parts = [steps, many(run.points, "point")]
+        return "no steps"
+    if run.first_step == run.last_step:
+        return f"{axis} {run.first_step}"
+    return f"{axis.removesuffix('s')}s {run.first_step} to {run.last_step}"
+
+
+def extent(run: RunReport, brief: bool = False) -> str:
+    """Return how much was read: steps, points, and what doesn't go without saying; `brief` leaves out the end."""
+    parts = [steps_read(run), many(run.points, "point")]
     if run.attempts > 1:
         parts.append(many(run.attempts, "attempt") + ("" if brief else f" (resumed {_times(run.attempts - 1)})"))
     if run.status == "running":

@@ -62,6 +62,14 @@ def test_the_attempt_of_the_incident_is_drawn_whole_and_a_hole_is_not_bridged(ma
     assert [(c.attempt, c.steps[0], c.steps[-1]) for c in drawn(run).main] == [(1, 0, 1490)]
 
 
+def test_no_line_passes_over_an_attempt_between_two_points(make):
+    sparse = make.curve("train/loss", "train_loss", (0, 10, 900, 910, 920), float)
+    between = make.curve("train/loss", "train_loss", range(300, 600, 10), float, attempt=2)
+    run = make.run(attempts=2, curves=(sparse, between), incidents=(make.incident(attempt=2, onset_step=400),))
+    assert [c.steps[0] for c in drawn(run).main] == [0, 300, 900]
+    assert drawn(run).remark == "attempt 2 where attempts overlap"
+
+
 def test_attempts_one_after_the_other_need_no_remark(make):
     run = make.run(attempts=2, curves=tuple(attempts(make, (0, 500), (500, 1000))))
     assert drawn(run).remark == ""
