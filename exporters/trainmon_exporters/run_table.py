@@ -32,8 +32,12 @@ def print_table(page: Page, runs: list[RunReport]) -> None:
     if left_out:
         page.put(page.say(f"and {many(len(left_out), 'more run')} without an incident, or with too little logged"))
     if mark := later_run(shown):
-        page.put(page.say(f"{mark}: run {mark[1:]} of the same file, whose steps began again", "label"))
+        page.put(page.say(f"{mark}: the {_ordinal(mark[1:])} run in the same file (its steps begin again)", "label"))
     _notes(page, quiet)
+
+
+def _ordinal(n: str) -> str:
+    return {"2": "second", "3": "third"}.get(n, f"{n}th")
 
 
 def _text(run: RunReport) -> str:
