@@ -122,7 +122,7 @@ def symptoms() -> str:
 
 def _entry(s: SymptomEntry, table: Table) -> str:
     found = [f"[{r.name}](rules.md#{r.name})" for r in Settings.default().rules if r.symptom == s.id]
-    causes = (f"[{table.causes[c].title}](#{c}) ({prior:g})" for c, prior in s.causes)
+    causes = (f"[{table.causes[c].name}](#{c}) ({prior:g})" for c, prior in s.causes)
     out = [f"## {s.id}", f"**{s.title}**: {s.meaning}.", f"Found by: {', '.join(found) or 'no rule yet'}."]
     out.append("Causes: " + ", ".join(causes) + ".")
     for a in s.routes:

@@ -37,6 +37,7 @@ from trainmon_rules.engine import Settings
 from trainmon_rules.errors import BadConfig
 from trainmon_rules.findings import Severity
 from trainmon_rules.rules import known
+from trainmon_rules.settings import check_answer
 
 FILE = "trainmon.toml"
 SECTIONS = ("roles", "set", "rules", "text")
@@ -151,7 +152,8 @@ def parse_config(text: str, name: str) -> Config:
         if not isinstance(changes, dict):
             raise BadConfig(f"{bare.at('rules', rule)}: must be a table, [rules.{rule}]")
     roles = {tag: _text(role, bare.at("roles", tag)) for tag, role in data.get("roles", {}).items()}
-    answers = {key: _plain(value, bare.at("set", key)) for key, value in data.get("set", {}).items()}
+    given = {key: _plain(value, bare.at("set", key)) for key, value in data.get("set", {}).items()}
+    answers = dict(check_answer(key, value, bare.at("set", key)) for key, value in given.items())
     for key in data.get("text", {}):
         known(key, ("dialects",), "key", bare.at("text", key))
     dialects = _text(data.get("text", {}).get("dialects", ""), bare.at("text", "dialects"))
@@ -159,14 +161,15 @@ def parse_config(text: str, name: str) -> Config:
 
 
 def parse_options(options: Iterable[str]) -> dict[str, Plain]:
-    """Return `--set KEY=VALUE` options as plain values: numbers, true and false are what they look like."""
+    """Return `--set KEY=VALUE` options in the names and kinds of the vocabulary; BadConfig for what isn't in it."""
     out: dict[str, Plain] = {}
     for option in options:
         key, equals, value = option.partition("=")
         key = key.strip()
         if not equals or not key:
             raise BadConfig(f"--set {showable(option)}: must be KEY=VALUE, as in --set precision=fp16")
-        out[key] = parse_value(value.strip())
+        name, answer = check_answer(key, parse_value(value.strip()), f"--set {showable(option)}")
+        out[name] = answer
     return out
 
 

@@ -8,11 +8,16 @@ samples`), and a validation record may carry a step ahead of the training record
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from trainmon_rules.points import Batch, Boundary, Chunk, Event, Params
+
+WINDOW = 256  # records looked at together in a batch that holds restarts
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,15 @@ class Splitter:
         """Return the batch as segments in row order; most batches come back as one."""
         out: list[Segment] = []
         chunks, events = batch.chunks, self._due(batch)
+        if not chunks and not events:
+            return out
+        if self._next_cut(chunks, events) is None:
+            return [self._take(chunks, events)]
+        for part in _windows(chunks, events):  # each cut costs what is left to look at: keep that short
+            self._split(*part, out)
+        return out
+
+    def _split(self, chunks: list[Chunk], events: list[Event], out: list[Segment]) -> None:
         while chunks or events:
             cut = self._next_cut(chunks, events)
             if cut is None:
@@ -76,7 +90,6 @@ class Splitter:
             chunks, events = _from(chunks, events, row)
             events = [e for e in events if not (isinstance(e, Boundary) and e.row == row)]
             self._begin(kind)
-        return out
 
     def rest(self) -> list[Segment]:
         """Return what was held back: the source has ended. A boundary without a record behind it begins nothing."""
@@ -164,6 +177,26 @@ class Splitter:
             if last > first:
                 return int(c.step[i]) <= max(1, first)
         return False
+
+
+def _windows(chunks: list[Chunk], events: list[Event]) -> Iterator[tuple[list[Chunk], list[Event]]]:
+    """Yield the batch in stretches of `WINDOW` records, each event before the first record that isn't before it."""
+    rows = np.unique(np.concatenate([c.row for c in chunks])) if chunks else np.zeros(0, np.int64)
+    edges = rows[WINDOW::WINDOW]
+    parts: list[list[Chunk]] = [[] for _ in range(len(edges) + 1)]
+    for c in chunks:
+        stops = [*np.searchsorted(c.row, edges).tolist(), len(c)]
+        start = 0
+        for part, stop in zip(parts, stops, strict=True):
+            if stop > start:
+                part.append(c.cut(start, stop))
+            start = stop
+    at = 0
+    for part, edge in zip(parts, [*edges.tolist(), math.inf], strict=True):
+        end = bisect_left(events, edge, at, key=lambda e: e.row)
+        if part or end > at:
+            yield part, events[at:end]
+        at = end
 
 
 def _before(chunks: list[Chunk], events: list[Event], row: int) -> tuple[list[Chunk], list[Event]]:

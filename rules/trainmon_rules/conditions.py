@@ -22,6 +22,7 @@ from trainmon_rules.words import short
 
 Facts = Mapping[str, Any]
 _PLACE = re.compile(r"\{([a-z_0-9]+)\}")
+_ONE = re.compile(r"(?<![\d.,])1 (report|fall|time|step|example|evaluation|epoch)s\b")
 
 
 def known(value: object, options: Collection[str], what: str, where: str) -> str:
@@ -135,16 +136,26 @@ def check_expression(expression: Any, names: Collection[str], where: str) -> Any
     return expression
 
 
+def names_in(expression: Any) -> set[str]:
+    """Return the facts that an expression uses."""
+    if isinstance(expression, Mapping):
+        if "value" in expression:
+            return set()
+        args = [a for v in expression.values() for a in (v if isinstance(v, list) else [v])]
+        return {n for a in args for n in names_in(a)}
+    return {expression} if isinstance(expression, str) else set()
+
+
 def places(sentence: str) -> tuple[str, ...]:
     """Return the names between braces in a sentence."""
     return tuple(_PLACE.findall(sentence))
 
 
 def fill(sentence: str, facts: Facts) -> str | None:
-    """Return the sentence with its {facts} filled in, None if one isn't known."""
+    """Return the sentence with its {facts} filled in (and "1 reports" put right), None if one isn't known."""
     if any(facts.get(name) is None for name in places(sentence)):
         return None
-    return _PLACE.sub(lambda m: show(facts[m[1]]), sentence)
+    return _ONE.sub(r"1 \1", _PLACE.sub(lambda m: show(facts[m[1]]), sentence))
 
 
 def show(value: Any) -> str:

@@ -12,17 +12,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trainmon_rules.conditions import compute, fill, holds
+from trainmon_rules.conditions import fill, holds
 from trainmon_rules.engine import Run
 from trainmon_rules.entries import RANKS
 from trainmon_rules.facts import find_facts
+from trainmon_rules.fixes import Advice, advise
 from trainmon_rules.incidents import Incident
 from trainmon_rules.knowledge import shipped_table
+from trainmon_rules.rates import placed
 from trainmon_rules.report import Cause, Fix, Route
-from trainmon_rules.table import CauseRule, Evidence, FixRule, Mistake, Question, SymptomEntry, Table
+from trainmon_rules.table import CauseRule, Evidence, Mistake, Question, SymptomEntry, Table
 
 MAX_CAUSES = 5
-MAX_FIXES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,13 @@ class Diagnosis:
     causes: tuple[Cause, ...] = ()
     ruled_out: tuple[Cause, ...] = ()
     routes: tuple[Route, ...] = ()
-    fixes: tuple[Fix, ...] = ()
+    advice: tuple[Advice, ...] = ()
     questions: tuple[str, ...] = ()
+
+    @property
+    def fixes(self) -> tuple[Fix, ...]:
+        """What to do."""
+        return tuple(a.fix for a in self.advice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,7 @@ class _Ranked:
 
     @property
     def record(self) -> Cause:
-        return Cause(self.rule.title, self.rule.why, self.speaks_for, self.against)
+        return Cause(self.rule.name, self.rule.why, self.speaks_for, self.against)
 
 
 def diagnose(incident: Incident, run: Run, knowledge: Knowledge) -> Diagnosis:
@@ -77,23 +83,28 @@ def diagnose(incident: Incident, run: Run, knowledge: Knowledge) -> Diagnosis:
         return Diagnosis()
     facts = find_facts(incident, run)
     ranked = _rank(entry, table, facts)
-    facts["top_cause"] = ranked[0].rule.id if ranked and not ranked[0].out else ""
+    facts["top_cause"] = _top(ranked)
     alive = [r for r in ranked if not r.out and r.score > 0][:MAX_CAUSES]
     question = _question(entry, table, facts, alive)
     return Diagnosis(
         causes=tuple(r.record for r in alive),
         ruled_out=tuple(r.record for r in ranked if r.out and r.suspected),
         routes=_routes(entry, table, facts, alive),
-        fixes=tuple(_fixes([*entry.fixes, *(f for r in alive for f in r.rule.fixes)], facts)),
-        questions=(question.text,) if question else (),
+        advice=advise([*entry.fixes, *(f for r in alive for f in r.rule.fixes)], facts),
+        questions=(question.text(facts),) if question else (),
     )
 
 
 # ------------------------------------------------------------------------------------------------ causes
 def _rank(entry: SymptomEntry, table: Table, facts: Mapping[str, Any]) -> list[_Ranked]:
     """Return the symptom's causes, the best first, those ruled out last."""
-    judged = [_judge(table.causes[name], prior, facts) for name, prior in entry.causes]
+    rules = [(table.causes[name], prior) for name, prior in entry.causes]
+    judged = [_judge(r, prior, facts) for r, prior in rules if not any(holds(c, facts) for c in r.unless)]
     return sorted(judged, key=lambda r: (r.out, -r.score))
+
+
+def _top(ranked: Sequence[_Ranked]) -> str:
+    return ranked[0].rule.id if ranked and not ranked[0].out else ""
 
 
 def _judge(rule: CauseRule, prior: float, facts: Mapping[str, Any]) -> _Ranked:
@@ -118,7 +129,20 @@ def _routes(entry: SymptomEntry, table: Table, facts: Mapping[str, Any], alive: 
     for mistake in table.mistakes:
         if applies(mistake, facts):
             routes = put_right(mistake, routes)
-    return tuple(_ordered(routes))
+    return tuple(_fitted(r, table, facts, alive) for r in _ordered(routes))
+
+
+def _fitted(route: Route, table: Table, facts: Mapping[str, Any], alive: Sequence[_Ranked]) -> Route:
+    """Return the route with a reason that fits this run: the table's is about the usual case."""
+    for r in table.rewordings:
+        if r.sheet == route.sheet and holds(r.when, facts) and (why := fill(r.why, facts)) is not None:
+            return replace(route, why=why)
+    best = alive[0] if alive else None
+    if route.rank != "primary" or best is None or not best.speaks_for:
+        return route
+    if route.sheet in {r.sheet for r in best.rule.routes}:
+        return route
+    return replace(route, why=f"{route.why}; here, though, the evidence points first at: {best.rule.name}")
 
 
 def _merge(routes: list[Route], more: Iterable[Route]) -> list[Route]:
@@ -165,32 +189,6 @@ def put_right(mistake: Mistake, routes: list[Route]) -> list[Route]:
     return [*_merge(list(mistake.correct), ordered[1:]), wrong]
 
 
-# ------------------------------------------------------------------------------------------------- fixes
-def _fixes(rules: Iterable[FixRule], facts: Mapping[str, Any]) -> list[Fix]:
-    """Return what to do, the best cause's fixes first; a setting is changed by one of them only."""
-    out: list[Fix] = []
-    said: set[str] = set()
-    changed: set[str] = set()
-    for rule in rules:
-        fix = _fix(rule, facts) if holds(rule.when, facts) else None
-        keys = set(fix.change or {}) if fix else set()
-        if fix is None or fix.action in said or keys & changed:
-            continue
-        out.append(fix)
-        said.add(fix.action)
-        changed |= keys
-    return out[:MAX_FIXES]
-
-
-def _fix(rule: FixRule, facts: Mapping[str, Any]) -> Fix | None:
-    numbers = {name: compute(expression, facts) for name, expression in rule.numbers.items()}
-    action = fill(rule.action, {**facts, **numbers})
-    if action is None:
-        action = rule.plain
-    change = {key: value for key, e in rule.change.items() if (value := compute(e, facts)) is not None}
-    return None if action is None else Fix(action, rule.sheet, change or None)
-
-
 # --------------------------------------------------------------------------------------------- questions
 def _question(entry: SymptomEntry, table: Table, facts: Mapping[str, Any], alive: Sequence[_Ranked]) -> Question | None:
     """Return the one question worth asking, if any."""
@@ -211,8 +209,10 @@ def _matters(question: Question, entry: SymptomEntry, table: Table, facts: Mappi
     outcomes = set()
     for answer in question.tries:
         supposed = {**facts, question.set or "": _typed(answer)}
+        if question.set == "learning_rate":
+            supposed |= placed(supposed, supposed["learning_rate"])
         ranked = _rank(entry, table, supposed)
-        supposed["top_cause"] = ranked[0].rule.id if ranked and not ranked[0].out else ""
+        supposed["top_cause"] = _top(ranked)
         alive = [r for r in ranked if not r.out and r.score > 0][:MAX_CAUSES]
         routes = _routes(entry, table, supposed, alive)
         outcomes.add((routes[0].sheet, frozenset(r.sheet for r in routes if r.rank == "secondary")))

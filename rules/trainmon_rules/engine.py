@@ -9,8 +9,9 @@ sources are read never matters.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,8 +30,11 @@ from trainmon_rules.rules import load_rules
 from trainmon_rules.series import EMPTY, Block, Series, View
 
 ACROSS_RING = 1_000_000  # points a companion keeps while another source of the run lags behind
-MAX_TAGS = 10_000  # series a run; more are counted, not kept
-MAX_FINDINGS = 2_000  # episodes a run; more are counted, not kept
+MAX_RUNS = 1_000  # a source; what follows is counted, not kept
+MAX_ATTEMPTS = 1_000  # a run
+MAX_TAGS = 10_000  # series of a source in an attempt; more are counted, not kept
+MAX_SERIES = 50_000  # of a source in all its runs and attempts
+MAX_FINDINGS = 2_000  # episodes a run: the first are kept, more are counted
 MAX_PROBLEMS = 100  # unreadable records listed a source; more are counted
 
 
@@ -66,6 +70,7 @@ class Attempt:
     number: int
     first_step: int | None = None
     tracked: dict[tuple[str, str], Tracked] = field(default_factory=dict)
+    tags: Counter[str] = field(default_factory=Counter)  # series kept, by source
     clocks: dict[str, Clock] = field(default_factory=dict)  # by source, where there are several
     told: Mapping[str, Source] = field(default_factory=dict, repr=False)  # all sources of the session, by name
 
@@ -94,17 +99,20 @@ class Run:
     said: dict[str, dict[str, Any]] = field(default_factory=dict)  # hyper-parameters, by source
     findings: dict[tuple[str, str, str, int, int], Finding] = field(default_factory=dict)
     points: int = 0
-    dropped_tags: int = 0
+    dropped_points: int = 0  # of series over the limit
     dropped_findings: int = 0
+    queued: list[tuple[Attempt, Tracked]] = field(default_factory=list)  # series with blocks that wait
     finishes: dict[str, str] = field(default_factory=dict)  # why it is over, by source
     first_step: int | None = None
     last_step: int | None = None
     sources: list[str] = field(default_factory=list)
     told: Mapping[str, Source] = field(default_factory=dict, repr=False)  # all sources of the session, by name
+    _last: Finding | None = None  # of the findings, once there are too many: the one that was decided last
+    _dropped: dict[tuple[Any, ...], int] = field(default_factory=dict)  # index of the last one dropped, by series
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """The user's answers and the run's hyper-parameters; of several sources the first one opened goes first."""
+        """The user's answers, then the run's hyper-parameters, those of the source that was opened first in front."""
         return ChainMap(dict(self.answers), *(self.said[s] for s in _in_order(self.said, self.told)))
 
     @property
@@ -147,11 +155,34 @@ class Run:
         ]
         return any(not told[s.source].closed or s.last_step >= f.onset_step for s in richer)
 
+    def keep(self, found: Finding) -> None:
+        """Take a finding, or what became of it; of too many those that were decided first are kept.
+
+        Which are the first doesn't depend on the order in which they come.
+        """
+        if found.key in self.findings or len(self.findings) < MAX_FINDINGS:
+            self.findings[found.key] = found
+            return
+        if self._last is None:
+            self._last = max(self.findings.values(), key=_decided)
+        if _decided(found) < _decided(self._last):
+            del self.findings[self._last.key]
+            self.findings[found.key] = found
+            found, self._last = self._last, None
+        *series, index = found.key
+        if index > self._dropped.get(tuple(series), -1):  # not one more word about an episode that was counted
+            self._dropped[tuple(series)] = index
+            self.dropped_findings += 1
+
     def attempt(self, number: int) -> Attempt:
         """Return the attempt, opening it (and those before) if need be."""
         while len(self.attempts) <= number:
             self.attempts.append(Attempt(len(self.attempts), told=self.told))
         return self.attempts[number]
+
+
+def _decided(f: Finding) -> tuple[int, int, str, str, str, int]:
+    return (f.attempt, f.detected_step, f.source, f.tag, f.rule, f.index)
 
 
 def _in_order(names: Iterable[str], order: Iterable[str]) -> list[str]:
@@ -178,6 +209,8 @@ class Source:
     closed: bool = False
     problems: list[Problem] = field(default_factory=list)
     problem_count: int = 0
+    series: int = 0
+    left_out: set[str] = field(default_factory=set)  # what it has too many of
     points: int = 0
     records: int = 0
 
@@ -227,20 +260,25 @@ class Session:
         src.problem_count += len(batch.problems)
         src.problems.extend(batch.problems[: max(0, MAX_PROBLEMS - len(src.problems))])
         changed: dict[int, Run] = {}
-        for segment in src.splitter.split(batch):
-            run = self._run(segment.run, src)
-            if self._take(src, run, segment):
-                changed[segment.run] = run
-        changed.update({k: r for k, r in enumerate(self.runs) if self._drain(r)})
+        with np.errstate(all="ignore"):  # numbers like ±1e308 are data; what they overflow to is looked at
+            for segment in src.splitter.split(batch):
+                if self._is_too_many(src, segment):
+                    continue
+                run = self._run(segment.run, src)
+                if self._take(src, run, segment):
+                    changed[segment.run] = run
+            changed.update({k: r for k, r in enumerate(self.runs) if r.queued and self._drain(k, r)})
         return list(changed.values())
 
     def close(self, source: str) -> list[Run]:
         """Say that nothing more will come from a source, so that nobody waits for it."""
         src = self.sources[source]
-        for segment in src.splitter.rest():
-            self._take(src, self._run(segment.run, src), segment)
-        src.closed = True
-        return [r for r in self.runs if self._drain(r)]
+        with np.errstate(all="ignore"):
+            for segment in src.splitter.rest():
+                if not self._is_too_many(src, segment):
+                    self._take(src, self._run(segment.run, src), segment)
+            src.closed = True
+            return [r for k, r in enumerate(self.runs) if r.queued and self._drain(k, r)]
 
     def end(self) -> list[Run]:
         """Close what is open: the job is over. Firing findings become ended; nothing else is decided."""
@@ -269,6 +307,17 @@ class Session:
         return found if severity is None else found.changed(severity=severity)
 
     # ------------------------------------------------------------------ one segment
+    def _is_too_many(self, src: Source, segment: Segment) -> bool:
+        """Whether the source has started over too often to keep this; said once."""
+        if segment.run < MAX_RUNS and segment.attempt < MAX_ATTEMPTS:
+            return False
+        what = f"{MAX_RUNS:,} runs" if segment.run >= MAX_RUNS else f"{MAX_ATTEMPTS:,} attempts of one run"
+        if what not in src.left_out:
+            src.left_out.add(what)
+            src.problem_count += 1
+            src.problems.insert(0, Problem(f"holds more than {what}; the others are left out"))
+        return True
+
     def _run(self, number: int, src: Source) -> Run:
         while len(self.runs) <= number:
             n = len(self.runs)
@@ -313,20 +362,20 @@ class Session:
         for t in touched:
             for found in self._judge(run, t):
                 changed = True
-                self._keep(run, found)
+                run.keep(self._as_told(found))
+            if t.queue and t.series.wanted is None:
+                t.series.wanted = t.queue[0].start
+                run.queued.append((attempt, t))
         return changed
 
     def _name_roles(self, src: Source, chunks: list[Chunk]) -> None:
         """Give roles to tags seen for the first time, from the keys up to the record where each appears."""
         fresh = sorted((int(c.row[0]), c.tag) for c in chunks if c.tag not in src.keys)
-        i = 0
-        while i < len(fresh):
-            row = fresh[i][0]
-            same = [tag for r, tag in fresh[i:] if r == row]
-            src.keys.update(dict.fromkeys(same))
-            for tag in same:
+        for _, same in itertools.groupby(fresh, key=lambda new: new[0]):
+            tags = [tag for _, tag in same]
+            src.keys.update(dict.fromkeys(tags))
+            for tag in tags:
                 src.roles[tag] = self.settings.roles.assign(tag, src.keys, src.prefix, src.facts)
-            i += len(same)
 
     def _tick(self, src: Source, attempt: Attempt, chunks: Sequence[Chunk]) -> None:
         """Note how far the source has come, record by record where other sources look at it."""
@@ -352,9 +401,11 @@ class Session:
         key = (src.name, c.tag)
         t = attempt.tracked.get(key)
         if t is None:
-            if len(attempt.tracked) >= MAX_TAGS:
-                run.dropped_tags += 1
+            if attempt.tags[src.name] >= MAX_TAGS or src.series >= MAX_SERIES:
+                run.dropped_points += len(c)
                 return None
+            attempt.tags[src.name] += 1
+            src.series += 1
             t = attempt.tracked[key] = self._track(src, run, attempt, c)
         t.series.extend(c)
         return t
@@ -400,24 +451,21 @@ class Session:
             if t.waiting:
                 t.queue.append(block)
 
-    def _drain(self, run: Run) -> bool:
+    def _drain(self, number: int, run: Run) -> bool:
         """Show queued blocks to the detectors that had to wait for other sources."""
         changed = False
-        for attempt in run.attempts:
-            for t in attempt.tracked.values():
-                if not t.waiting:
-                    continue
-                for head in self._ready_blocks(run, attempt, t):
-                    for d in t.waiting:
-                        for found in d.update(head):
-                            changed = True
-                            self._keep(run, found)
-                t.series.wanted = t.queue[0].start if t.queue else None
+        for attempt, t in run.queued:
+            for head in self._ready_blocks((number, attempt.number), t):
+                for d in t.waiting:
+                    for found in d.update(head):
+                        changed = True
+                        run.keep(self._as_told(found))
+            t.series.wanted = t.queue[0].start if t.queue else None
+        run.queued = [(attempt, t) for attempt, t in run.queued if t.queue]
         return changed
 
-    def _ready_blocks(self, run: Run, attempt: Attempt, t: Tracked) -> Iterable[Block]:
-        """Take from a series' queue what every other open source has reached."""
-        at = self.runs.index(run), attempt.number
+    def _ready_blocks(self, at: tuple[int, int], t: Tracked) -> Iterable[Block]:
+        """Take from a series' queue, in this run and attempt, what every other open source has reached."""
         others = [s for s in self.sources.values() if s.name != t.series.source and not s.closed]
         taken = 0
         for block in t.queue:
@@ -430,13 +478,6 @@ class Session:
             taken += 1
             yield block
         del t.queue[:taken]
-
-    def _keep(self, run: Run, found: Finding) -> None:
-        found = self._as_told(found)
-        if found.key not in run.findings and len(run.findings) >= MAX_FINDINGS:
-            run.dropped_findings += 1
-            return
-        run.findings[found.key] = found
 
 
 def _ready(block: Block, other: Source, at: tuple[int, int]) -> int:

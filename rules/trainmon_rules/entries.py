@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainmon_rules.conditions import check_condition, check_expression, known, places
+from trainmon_rules.conditions import check_condition, check_expression, known, names_in, places
 from trainmon_rules.errors import BadConfig
-from trainmon_rules.facts import fact_names
+from trainmon_rules.factnames import fact_names
 from trainmon_rules.report import Route
 from trainmon_rules.rules import SYMPTOMS
 from trainmon_rules.settings import vocabulary
@@ -19,12 +19,14 @@ from trainmon_rules.table import (
     FixRule,
     Mistake,
     Question,
+    Rewording,
     Row,
     SymptomEntry,
 )
 
 RANKS = ("primary", "secondary", "also", "cross-pack")
 MARGIN = 2.0  # lead of the best cause over the next from which on the log has decided
+ALWAYS = {"symptom", "onset_step", "usual_rate_low", "usual_rate_high", "usual_rate_start"}  # facts of every incident
 
 
 def mapping(data: Any, where: str) -> Mapping[str, Any]:
@@ -48,15 +50,17 @@ def fields_of(entry: Any, allowed: Collection[str], needed: Collection[str], whe
 def question_of(name: str, entry: Any) -> Question:
     """Return a question from its entry."""
     where = f"routing.yaml: questions: {name}"
-    fields_of(entry, {"ask", "facts", "set", "example", "tries"}, {"ask", "facts"}, where)
+    fields_of(entry, {"ask", "facts", "set", "example", "tries", "also_set"}, {"ask", "facts"}, where)
     for fact in entry["facts"]:
         known(fact, fact_names(), "fact", where)
     if "set" in entry:
         known(entry["set"], vocabulary(), "setting", where)
         if "example" not in entry or not entry.get("tries"):
             raise BadConfig(f"{where}: a question that --set answers needs an example and tries")
-    tries = tuple(entry.get("tries", ()))
-    return Question(name, entry["ask"], tuple(entry["facts"]), entry.get("set"), entry.get("example"), tries)
+    tries, also = tuple(entry.get("tries", ())), dict(entry.get("also_set", {}))
+    for key in also:
+        known(key, vocabulary(), "setting", where)
+    return Question(name, entry["ask"], tuple(entry["facts"]), entry.get("set"), entry.get("example"), tries, also)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +127,23 @@ class EntryReader:
     def cause(self, name: str, entry: Any) -> CauseRule:
         """Return a cause."""
         where = f"causes.yaml: {name}"
-        fields_of(entry, {"why", "for", "against", "routes", "fixes"}, {"why", "routes", "fixes"}, where)
+        needed = {"name", "why", "routes", "fixes"}
+        fields_of(entry, needed | {"for", "against", "unless"}, needed, where)
         routes = self.routes(entry["routes"], where)
         fixes = tuple(_fix(f, {r.sheet for r in routes}, f"{where}: fix {i + 1}") for i, f in enumerate(entry["fixes"]))
+        unless = tuple(check_condition(c, fact_names(), f"{where}: unless") for c in entry.get("unless", ()))
         return CauseRule(
-            name, entry["why"],
+            name, entry["name"], entry["why"], unless,
             tuple(_evidence(e, f"{where}: for {i + 1}") for i, e in enumerate(entry.get("for", ()))),
             tuple(_evidence(e, f"{where}: against {i + 1}") for i, e in enumerate(entry.get("against", ()))),
             routes, fixes,
         )  # fmt: skip
+
+    def rewording(self, entry: Any, where: str) -> Rewording:
+        """Return what a route says of itself in a special case."""
+        fields_of(entry, {"route", "when", "why"}, {"route", "when", "why"}, where)
+        sheet = known(entry["route"], {**self.sheets, **self.packs}, "sheet or pack", where)
+        return Rewording(sheet, check_condition(entry["when"], fact_names(), where), _sentence(entry["why"], where))
 
     def symptom(
         self,
@@ -173,9 +185,9 @@ class EntryReader:
         return Alternative(check_condition(entry.get("when", {}), fact_names(), where), tuple(routes))
 
 
-def _sentence(text: str, names: Collection[str], where: str) -> str:
+def _sentence(text: str, where: str, names: Collection[str] = ()) -> str:
     for place in places(text):
-        known(place, names, "fact", where)
+        known(place, names or fact_names(), "fact", where)
     return text
 
 
@@ -185,30 +197,23 @@ def _evidence(entry: Any, where: str) -> Evidence:
     weight, decisive = entry.get("weight", 1.0), bool(entry.get("decisive", False))
     if not isinstance(weight, int | float) or weight <= 0:
         raise BadConfig(f"{where}: weight must be a number above 0, not {weight!r}")
-    return Evidence(when, _sentence(entry["say"], fact_names(), where), float(weight), decisive)
+    return Evidence(when, _sentence(entry["say"], where), float(weight), decisive)
 
 
 def _fix(entry: Any, sheets: Collection[str], where: str) -> FixRule:
-    fields_of(entry, {"action", "plain", "sheet", "when", "with", "change"}, {"action", "sheet"}, where)
+    fields_of(entry, {"action", "plain", "sheet", "when", "with", "change", "touches"}, {"action", "sheet"}, where)
     known(entry["sheet"], sheets, "sheet among the cause's routes", where)
     when = check_condition(entry.get("when", {}), fact_names(), where)
     numbers = {k: check_expression(e, fact_names(), f"{where}: with {k}") for k, e in entry.get("with", {}).items()}
-    action = _sentence(entry["action"], fact_names() | set(numbers), where)
+    action = _sentence(entry["action"], where, fact_names() | set(numbers))
     change = {
         known(k, vocabulary(), "setting", where): check_expression(e, fact_names(), f"{where}: change {k}")
         for k, e in entry.get("change", {}).items()
     }
     plain = entry.get("plain")
-    used = set(places(action)) - set(numbers) | {n for e in numbers.values() for n in _names(e)}
-    sure = {name for name, test in when.items() if test != "unknown"} | {"symptom", "onset_step"}
+    used = set(places(action)) - set(numbers) | {n for e in numbers.values() for n in names_in(e)}
+    sure = {name for name, test in when.items() if test != "unknown"} | ALWAYS
     if plain is None and used - sure:
         raise BadConfig(f"{where}: needs `plain`, to be said where {', '.join(sorted(used - sure))} isn't known")
-    return FixRule(action, entry["sheet"], plain, when, numbers, change)
-
-
-def _names(expression: Any) -> set[str]:
-    """Return the facts that an expression uses."""
-    if isinstance(expression, Mapping):
-        args = [a for v in expression.values() for a in (v if isinstance(v, list) else [v])]
-        return {n for a in args for n in _names(a)}
-    return {expression} if isinstance(expression, str) else set()
+    touches = tuple(known(k, vocabulary(), "setting", where) for k in entry.get("touches", ()))
+    return FixRule(action, entry["sheet"], plain, when, numbers, change, touches)

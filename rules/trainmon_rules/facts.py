@@ -7,90 +7,47 @@ attempt and the run's settings. What the log doesn't hold has no fact; nothing h
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from trainmon_rules.engine import Attempt, Run
-from trainmon_rules.findings import Finding, State
+from trainmon_rules.findings import Finding, Severity, State
 from trainmon_rules.incidents import Incident
-from trainmon_rules.lookback import report_number, until
-from trainmon_rules.series import Series
-from trainmon_rules.settings import read_settings, vocabulary
+from trainmon_rules.lookback import report_number, series_of_role, until
+from trainmon_rules.rates import rate_facts
+from trainmon_rules.reinforcement import is_reward_run, reward_facts
+from trainmon_rules.series import RING, Series
+from trainmon_rules.settings import read_settings
 from trainmon_rules.signals import (
     SCALE_REPORTS,
     START_REPORTS,
     gradient_facts,
     loss_facts,
-    rate_facts,
     scale_facts,
-    series_of_role,
 )
 
-DERIVED: Mapping[str, str] = {
-    "symptom": "the incident's symptom",
-    "symptoms": "all symptoms seen in the incident",
-    "precursors": "symptoms that began before the one that names the incident",
-    "top_cause": "the cause that the evidence speaks for most",
-    "onset_step": "first bad step",
-    "onset_report": "which report of its series that is, from 1",
-    "at_start": "whether it began within the first three reports",
-    "after_resume": "whether it began within 20 reports of a resume",
-    "recovered": "whether the series came back",
-    "reports_long": "how many reports it lasted",
-    "times_seen": "how often this symptom was seen in the run",
-    "progress": "part of the planned steps done at the onset",
-    "progress_percent": "the same in percent",
-    "lr_phase": "warmup, constant, decay, restart or zero",
-    "lr_of_peak": "rate at the onset as a part of the highest so far",
-    "lr_percent": "the same in percent",
-    "peak_learning_rate": "highest rate applied so far",
-    "declared_learning_rate": "learning rate in the run's settings",
-    "grad_logged": "whether a gradient norm is logged",
-    "grad_norm": "last finite gradient norm up to the onset",
-    "grad_usual": "median gradient norm before",
-    "grad_peak": "highest gradient norm in the 8 reports up to the onset",
-    "grad_ratio": "that peak over the usual norm",
-    "grad_led": "whether the gradient norm rose before the loss",
-    "grad_lead_reports": "by how many reports",
-    "grad_steady": "whether the gradient norm stayed below twice its usual level up to the onset",
-    "grad_nonfinite": "whether the gradient norm itself was not finite",
-    "grad_over_clip": "usual gradient norm over max_grad_norm",
-    "clipping_off": "whether the settings say that gradients aren't clipped",
-    "loss_scale_logged": "whether a loss scale is logged",
-    "scale_now": "loss scale at the onset",
-    "scale_falls": "falls of the loss scale in the 20 reports up to the onset",
-    "scale_led": "whether the loss scale fell again and again before",
-    "scale_steady": "whether the loss scale was logged and fell at most once in those reports",
-    "nan_hidden": "whether the trainer logs 0 or a frozen loss instead of NaN",
-    "first_loss": "lowest of the first five losses",
-    "loss_before": "median loss of the 8 reports before the onset",
-    "best_loss": "lowest loss up to the onset",
-    "loss_zero": "whether the last losses are exactly 0",
-    "loss_at_chance": "whether the loss stands at ln(classes)",
-    "chance_classes": "the number of classes for which that holds",
-    "has_validation": "whether a validation loss or metric is logged",
-    "best_val": "best validation loss",
-    "best_val_step": "step of the best validation loss",
-    "last_val": "last validation loss",
-    "val_rise": "rise of the validation loss above its best, as a part of it",
-    "train_level": "median of the last 20 training losses",
-    "val_over_train": "last validation loss over the training level",
-    "model_too_large": "whether the model has over 100 parameters an example",
-    "data_time_share": "part of the step time spent waiting for data",
-    "waiting_percent": "the same in percent",
-    "preference_run": "whether this is a preference-tuning run",
+PERCENT = {
+    "progress": "progress_percent",
+    "lr_of_peak": "lr_percent",
+    "data_time_share": "waiting_percent",
+    "loss_of_first": "loss_percent",
+    "rate_share": "share_percent",
 }
-
-PERCENT = {"progress": "progress_percent", "lr_of_peak": "lr_percent", "data_time_share": "waiting_percent"}
-
-
-@functools.cache
-def fact_names() -> frozenset[str]:
-    """Return the names of all facts: those derived here and the settings of the vocabulary."""
-    return frozenset(DERIVED) | frozenset(vocabulary())
+JUDGED = {
+    "train_loss": "loss",
+    "loss_component": "loss",
+    "val_loss": "val_loss",
+    "val_loss_component": "val_loss",
+    "train_metric": "metric",
+    "eval_metric": "metric",
+    "reward": "reward",
+    "rl_loss": "rl_loss",
+    "value_loss": "rl_loss",
+    "grad_norm": "gradient",
+    "loss_scale": "scale",
+}
+BROKEN = ("nonfinite", "divergence", "loss-scale-collapse", "grad-explosion")  # after these a run has no own troubles
 
 
 def find_facts(incident: Incident, run: Run) -> dict[str, Any]:
@@ -108,27 +65,21 @@ def find_facts(incident: Incident, run: Run) -> dict[str, Any]:
     onset = lead.onset_step
     attempt = run.attempts[incident.attempt] if incident.attempt < len(run.attempts) else Attempt(incident.attempt)
     facts: dict[str, Any] = {**settings, **_incident_facts(incident, run)}
-    own = _series_of(attempt, lead)
-    if own is not None:
-        report = report_number(own, lead.index, onset)
-        for loss in attempt.of_role("train_loss", lead.source):  # a scale that is logged only when it falls says little
-            report = max(report, report_number(loss, loss.count - 1, onset))
-        facts |= {
-            "onset_report": report,
-            "at_start": report <= START_REPORTS and incident.attempt == 0,
-            "after_resume": incident.attempt > 0 and report <= SCALE_REPORTS,
-        }
+    facts |= _place_facts(attempt, incident)
     if settings.get("total_steps"):
         facts["progress"] = min(1.0, max(0.0, onset / settings["total_steps"]))
     facts |= rate_facts(attempt, lead, settings)
     facts |= gradient_facts(attempt, incident, settings)
     facts |= scale_facts(attempt, incident)
     facts |= loss_facts(attempt, lead, settings)
-    facts |= _validation_facts(attempt, run)
+    facts |= _validation_facts(attempt, run, lead)
+    facts |= _doubts(facts, lead)
+    if is_reward_run(run.roles, set(settings)):
+        facts |= reward_facts(attempt, lead)
     facts = {**_speed_facts(attempt, lead), **facts}  # an answer of the user's goes before the log
     for part, percent in PERCENT.items():
         if part in facts:
-            facts[percent] = round(100 * facts[part], 1)
+            facts[percent] = float(f"{100 * facts[part]:.2g}")
     if facts.get("loss_scale_logged"):
         facts.setdefault("precision", "fp16")
     if settings.get("model_size") and settings.get("dataset_size"):
@@ -142,15 +93,77 @@ def _incident_facts(incident: Incident, run: Run) -> dict[str, Any]:
         "symptom": incident.symptom,
         "symptoms": tuple(sorted(incident.symptoms)),
         "precursors": tuple(dict.fromkeys(f.symptom for f in incident.precursors)),
+        "judged": JUDGED.get(lead.role, lead.role),
         "onset_step": lead.onset_step,
         "recovered": incident.state is State.RESOLVED,
-        "reports_long": (lead.last_step - lead.onset_step) // max(1, lead.interval) + 1,
+        "reports_long": _reports_long(lead),
         "times_seen": len({(f.attempt, f.onset_step) for f in run.findings.values() if f.symptom == lead.symptom}),
         "nan_hidden": any("loss beside it" in f.evidence for f in incident.findings),
     }
+    if (earlier := _broken_before(lead, run)) is not None:
+        facts |= {"follows": earlier.symptom, "follows_step": earlier.onset_step}
     if "reward_margin" in run.roles or "preference_method" in read_settings(run.facts):
         facts["preference_run"] = True
     return facts
+
+
+def _reports_long(lead: Finding) -> int:
+    said = lead.evidence.get("reports in a row")
+    return said if isinstance(said, int) else (lead.last_step - lead.onset_step) // max(1, lead.interval) + 1
+
+
+def _broken_before(lead: Finding, run: Run) -> Finding | None:
+    """The incident that the run never recovered from before this one began (on the same series, or of its loss)."""
+    if lead.symptom in BROKEN:
+        return None
+    before = [
+        f
+        for f in run.findings.values()
+        if f.symptom in BROKEN
+        and f.attempt == lead.attempt
+        and f.onset_step <= lead.onset_step
+        and f.severity > Severity.INFO
+        and (f.resolved_step is None or f.resolved_step > lead.detected_step)
+        and (f.tag == lead.tag or (f.symptom == "nonfinite" and f.role == "train_loss"))
+    ]
+    return min(before, key=lambda f: (f.onset_step, f.row), default=None)
+
+
+def _place_facts(attempt: Attempt, incident: Incident) -> dict[str, Any]:
+    """Where in its attempt an incident began. A log that begins at step 12,695 says nothing about the run's start."""
+    lead, first = incident.lead, attempt.first_step
+    own = _series_of(attempt, lead)
+    if own is None or first is None:
+        return {}
+    onset = lead.onset_step
+    report = report_number(own, lead.index, onset)
+    for loss in attempt.of_role("train_loss", lead.source):  # a scale that is logged only when it falls says little
+        report = max(report, report_number(loss, loss.count - 1, onset))
+    interval = _interval(own)
+    if incident.attempt > 0:
+        soon = report <= SCALE_REPORTS and onset - first <= 2 * SCALE_REPORTS * interval
+        return {"onset_report": report, "at_start": False, "after_resume": soon}
+    facts: dict[str, Any] = {"after_resume": False}
+    if len(own.tail(2)) < 2 and first > START_REPORTS:
+        return facts  # a single report far from 0: who knows
+    if first > START_REPORTS * interval:
+        facts |= {"mid_run": True, "log_start": first}
+        return facts if report <= START_REPORTS else {**facts, "at_start": False}
+    return {**facts, "onset_report": report, "at_start": report <= START_REPORTS}
+
+
+def _interval(series: Series) -> int:
+    """Steps between reports where they lie close: excerpts have holes."""
+    gaps = np.diff(series.tail(RING).step)
+    gaps = gaps[gaps > 0]
+    return max(1, int(np.quantile(gaps, 0.25) if len(gaps) > START_REPORTS else gaps.min(initial=series.last_step)))
+
+
+def _doubts(facts: dict[str, Any], lead: Finding) -> dict[str, Any]:
+    """Whether labels or evaluation are in doubt: a metric of 0, or a loss of 0."""
+    zero = facts["judged"] == "metric" and lead.symptom == "flat" and lead.evidence.get("value") == 0.0
+    doubtful = facts.get("loss_zero", False) or (zero and facts.get("loss_vanished", False))
+    return {"metric_zero": zero, "labels_doubtful": doubtful}
 
 
 def _series_of(attempt: Attempt, finding: Finding) -> Series | None:
@@ -160,22 +173,40 @@ def _series_of(attempt: Attempt, finding: Finding) -> Series | None:
     return None
 
 
-def _validation_facts(attempt: Attempt, run: Run) -> dict[str, Any]:
+def _validation_facts(attempt: Attempt, run: Run, lead: Finding) -> dict[str, Any]:
     facts: dict[str, Any] = {"has_validation": any(r in run.roles for r in ("val_loss", "eval_metric"))}
     val, train = attempt.of_role("val_loss"), attempt.of_role("train_loss")
     if train and len(tail := train[0].tail(20).finite):
         facts["train_level"] = float(np.median(tail))
     past = until(val[0], val[0].last_step) if val else None
-    if past is None or not len(past.finite):
-        return facts
-    keep = np.isfinite(past.value)
-    best = int(past.value[keep].argmin())
-    lowest, last = float(past.value[keep][best]), float(past.finite[-1])
-    facts |= {"best_val": lowest, "best_val_step": int(past.step[keep][best]), "last_val": last}
-    if lowest > 0:
+    if past is not None and len(past.finite):
+        keep = np.isfinite(past.value)
+        best = int(past.value[keep].argmin())
+        facts |= {"best_val": float(past.value[keep][best]), "best_val_step": int(past.step[keep][best])}
+        facts["last_val"] = float(past.finite[-1])
+    facts |= _validation_said(lead)
+    lowest, last, level = facts.get("best_val", 0.0), facts.get("last_val"), facts.get("train_level", 0.0)
+    if lowest > 0 and last is not None:
         facts["val_rise"] = last / lowest - 1.0
-    if facts.get("train_level", 0.0) > 0:
-        facts["val_over_train"] = last / facts["train_level"]
+    if level > 0 and last is not None:
+        facts |= {"val_over_train": last / level, "val_gap": last - level, "val_below_train": last < level}
+    return facts
+
+
+def _validation_said(lead: Finding) -> dict[str, Any]:
+    """The numbers that an overfit finding gives itself: one best, one level."""
+    if lead.symptom != "overfit":
+        return {}
+    names = {
+        "best": "best_val",
+        "best at step": "best_val_step",
+        "last three": "last_val",
+        "training loss now": "train_level",
+        "training loss then": "train_then",
+    }
+    facts: dict[str, Any] = {fact: lead.evidence[key] for key, fact in names.items() if key in lead.evidence}
+    if "train_then" in facts and "train_level" in facts:
+        facts["train_rises"] = facts["train_level"] > 1.02 * facts["train_then"]
     return facts
 
 

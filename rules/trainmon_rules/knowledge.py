@@ -21,7 +21,7 @@ PARTS = (
     "sections", "loss_behaviour", "gpu_utilization", "dataset_size", "direct_questions", "modern_triggers",
     "scenarios", "boundaries",
 )  # fmt: skip
-_TOP = {"sheets", "packs", "dont_use_for", "questions", "clarifications", "mistakes", *PARTS}
+_TOP = {"sheets", "packs", "dont_use_for", "questions", "clarifications", "mistakes", "rewordings", *PARTS}
 
 
 def load_table() -> Table:
@@ -80,4 +80,7 @@ def parse_table(routing: Any, causes: Any, symptoms: Any) -> Table:
         mistakes=mistakes,
         causes=known_causes,
         symptoms=entries,
+        rewordings=tuple(
+            read.rewording(e, f"routing.yaml: rewordings: {i + 1}") for i, e in enumerate(routing["rewordings"])
+        ),
     )

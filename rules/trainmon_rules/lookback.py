@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trainmon_rules.engine import Attempt
 from trainmon_rules.points import FloatArray, IntArray
 from trainmon_rules.series import RING, Series
 
@@ -63,3 +64,9 @@ def report_number(series: Series, index: int, step: int) -> int:
         return ring.start + at + 1
     h = series.history
     return min(index + 1, int((h.last_step < step).sum()) * h.width + 1)
+
+
+def series_of_role(attempt: Attempt, role: str, source: str) -> Series | None:
+    """Return the role's series, of the finding's own source if it has one there."""
+    found = attempt.of_role(role, source) or attempt.of_role(role)
+    return found[0] if found else None

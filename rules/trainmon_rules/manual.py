@@ -77,7 +77,7 @@ def _found(name: str, known: Mapping[str, Sequence[str]]) -> str:
 def _symptom(s: SymptomEntry, table: Table, rules: Sequence[Rule]) -> str:
     found = [r.name for r in rules if r.symptom == s.id]
     out = [f"# Symptom {s.id}", f"{s.title}: {s.meaning}.", f"Found by: {_codes(found) or 'no rule yet'}."]
-    causes = [f"- **{table.causes[c].title}**: {table.causes[c].why}" for c, _ in s.causes]
+    causes = [f"- **{table.causes[c].name}**: {table.causes[c].why}" for c, _ in s.causes]
     out.append("## What may be behind it, the likeliest first\n\n" + "\n".join(causes))
     *special, general = s.routes
     read = [f"- when {_when(a.when)}: first `{a.routes[0].sheet}`" for a in special]

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 
-from trainmon_rules.diagnosis import Knowledge, diagnose
+import numpy as np
+
+from trainmon_rules.diagnosis import Diagnosis, Knowledge, diagnose
 from trainmon_rules.engine import Attempt, Run, Session
 from trainmon_rules.findings import Finding, Severity, State
+from trainmon_rules.fixes import in_one_voice
 from trainmon_rules.incidents import Incident
 from trainmon_rules.report import Blind, Curve, IncidentReport, Precursor, RunReport
 from trainmon_rules.series import RING
@@ -50,7 +54,8 @@ def report_runs(
         The source may still grow; a run without an end then counts as running.
     """
     session.refresh()
-    return [report_run(session, run, knowledge, axis, dict(skipped or {}), live) for run in session.runs]
+    with np.errstate(all="ignore"):  # numbers like ±1e308 are data
+        return [report_run(session, run, knowledge, axis, dict(skipped or {}), live) for run in session.runs]
 
 
 def report_run(
@@ -62,8 +67,8 @@ def report_run(
     roles = run.tags_by_role(order)
     unmapped = roles.pop("", [])
     counts = dict(skipped)
-    if run.dropped_tags:
-        counts["tags over the limit"] = run.dropped_tags
+    if run.dropped_points:
+        counts["points of series over the limit"] = run.dropped_points
     if run.dropped_findings:
         counts["findings over the limit"] = run.dropped_findings
     return RunReport(
@@ -80,15 +85,30 @@ def report_run(
         unmapped=tuple(unmapped),
         blind=tuple(_blind(session, set(roles))),
         verdict=_verdict(run, incidents),
-        incidents=tuple(report_incident(i, run, knowledge) for i in incidents),
+        incidents=tuple(_reported(incidents, run, knowledge)),
         curves=tuple(_curves(run, {tag for i in incidents for tag in i.series})),
     )
 
 
-def report_incident(incident: Incident, run: Run, knowledge: Knowledge) -> IncidentReport:
-    """Return one incident with its diagnosis."""
+def _reported(incidents: Sequence[Incident], run: Run, knowledge: Knowledge) -> list[IncidentReport]:
+    """Return the incidents with their diagnoses; a later one doesn't undo what an earlier one advises."""
+    diagnoses = [diagnose(i, run, knowledge) for i in incidents]
+    heard = in_one_voice(d.advice for d in diagnoses)
+    return [
+        report_incident(i, run, knowledge, replace(d, advice=a))
+        for i, d, a in zip(incidents, diagnoses, heard, strict=True)
+    ]
+
+
+def report_incident(
+    incident: Incident, run: Run, knowledge: Knowledge, diagnosis: Diagnosis | None = None
+) -> IncidentReport:
+    """Return one incident with its diagnosis: the one given, else its own, whatever the run's others advise."""
     lead, onset = incident.lead, incident.onset
-    d = diagnose(incident, run, knowledge)
+    if diagnosis is None:
+        with np.errstate(all="ignore"):
+            diagnosis = diagnose(incident, run, knowledge)
+    d = diagnosis
     last = max(incident.findings, key=lambda f: (-1 if f.resolved_step is None else f.resolved_step, f is lead))
     back = incident.state is State.RESOLVED
     first = min(incident.findings, key=lambda f: (f.detected_step, f.row))

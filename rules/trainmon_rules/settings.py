@@ -6,6 +6,7 @@ names are used by `--set`, by the facts of a diagnosis and by the `change` of a 
 
 from __future__ import annotations
 
+import difflib
 import functools
 import math
 import re
@@ -16,7 +17,7 @@ from typing import Any
 from trainmon_rules.errors import BadConfig
 from trainmon_rules.yamlfile import load_packaged
 
-KINDS = ("number", "integer", "flag", "text")
+KINDS = {"number": "a number", "integer": "a whole number", "flag": "yes or no", "text": "a name"}
 _NUMBER = re.compile(r"^[+-]?(\d[\d_,]*\.?\d*|\.\d+)(e[+-]?\d+)?\s*([kmbt%]?)$", re.IGNORECASE)
 _SUFFIX = {"": 1.0, "%": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 _YES, _NO = {"true", "yes", "on", "1"}, {"false", "no", "off", "0", "none", ""}
@@ -36,6 +37,12 @@ class Setting:
     kind: str
     about: str
     keys: tuple[str, ...]
+    choices: tuple[str, ...] = ()  # of a text: the values there are; empty if any will do
+
+    @property
+    def values(self) -> str:
+        """What it may be, in words."""
+        return ", ".join(self.choices[:-1]) + f" or {self.choices[-1]}" if self.choices else KINDS[self.kind]
 
 
 @functools.cache
@@ -50,12 +57,57 @@ def parse_vocabulary(data: Any, name: str) -> dict[str, Setting]:
         raise BadConfig(f"{name}: a vocabulary is a mapping of settings")
     out: dict[str, Setting] = {}
     for key, entry in data.items():
-        if not isinstance(entry, Mapping) or set(entry) != {"kind", "about", "keys"}:
-            raise BadConfig(f"{name}: {key}: needs exactly kind, about and keys")
+        if not isinstance(entry, Mapping) or set(entry) - {"choices"} != {"kind", "about", "keys"}:
+            raise BadConfig(f"{name}: {key}: needs exactly kind, about and keys (a text may have choices)")
         if entry["kind"] not in KINDS:
             raise BadConfig(f"{name}: {key}: unknown kind {entry['kind']!r}; known: {', '.join(KINDS)}")
-        out[key] = Setting(key, entry["kind"], str(entry["about"]), tuple(map(str, entry["keys"])))
+        texts = tuple(map(str, entry["keys"])), tuple(map(str, entry.get("choices", ())))
+        out[key] = Setting(key, entry["kind"], str(entry["about"]), *texts)
     return out
+
+
+def check_answer(key: str, value: Any, where: str) -> tuple[str, Any]:
+    """Return an answer of the user's (`--set KEY=VALUE`) in the vocabulary's name and kind.
+
+    Parameters
+    ----------
+    key : str
+        A name of the vocabulary, or one of the names that logs use for it.
+    value : any
+        The answer as typed, or as a config file holds it.
+    where : str
+        What to name in the message.
+
+    Raises
+    ------
+    BadConfig
+        If there is no such key, or the value isn't one of its kind.
+    """
+    names = vocabulary()
+    if key not in names:
+        key = next((s.name for s in names.values() if _leaf(key) in s.keys), key)
+    if key not in names:
+        spelt = {k: s.name for s in names.values() for k in (*s.keys, s.name)}
+        close = difflib.get_close_matches(_leaf(key), spelt, 1)
+        hint = f"did you mean {spelt[close[0]]!r}?" if close else f"known: {', '.join(names)}"
+        raise BadConfig(f"{where}: unknown key {key!r}; {hint}")
+    setting = names[key]
+    read: Any = _precision(value) if key == "precision" else read_value(value, setting.kind)
+    wrong = read is None or (setting.choices and read not in setting.choices)
+    if setting.kind == "integer" and not wrong:
+        wrong = _number(value) != read
+    if setting.kind in ("number", "integer") and not wrong:
+        wrong = isinstance(value, bool)
+    if wrong:
+        raise BadConfig(f"{where}: {key} ({setting.about}) must be {setting.values}, not {str(value)!r}")
+    if setting.kind in ("number", "integer") and read < 0:
+        raise BadConfig(f"{where}: {key} ({setting.about}) can't be negative, as {value} is")
+    return key, read
+
+
+def answers_help() -> tuple[tuple[str, str, str], ...]:
+    """Return what `--set` takes: for each key its name, what its value may be, and what it means."""
+    return tuple((s.name, s.values, s.about) for s in vocabulary().values())
 
 
 def read_settings(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,6 +172,8 @@ def _leaf(path: str) -> str:
 
 def _precision(value: Any) -> str | None:
     text = str(value).strip().lower()
+    if not text:
+        return None
     if text == "16":
         return "fp16"
     return next((name for name, words in _DTYPES if text in words or any(w in text for w in words if len(w) > 3)), None)

@@ -1,4 +1,4 @@
-"""What the main signals were like up to an incident's onset: rate, gradient norm, loss scale, loss.
+"""What the main signals were like up to an incident's onset: gradient norm, loss scale, loss.
 
 Each function answers some of the routing table's questions; `facts` names and describes the answers.
 """
@@ -13,58 +13,17 @@ import numpy as np
 from trainmon_rules.engine import Attempt
 from trainmon_rules.findings import Finding
 from trainmon_rules.incidents import Incident
-from trainmon_rules.lookback import Past, extremes, until
+from trainmon_rules.lookback import Past, extremes, series_of_role, until
 from trainmon_rules.points import FloatArray
-from trainmon_rules.series import Series
 
 START_REPORTS = 3  # an onset within these many reports is "immediately at start"
 GRADIENT_RISE = 3.0  # times its usual level at which the gradient norm counts as having risen
 GRADIENT_STEADY = 2.0  # below this it counts as steady
 SCALE_REPORTS = 20  # reports over which falls of the loss scale are counted
 LED_FALLS = 3  # falls of the loss scale before the onset that count as leading it
-
-
-def series_of_role(attempt: Attempt, role: str, source: str) -> Series | None:
-    """Return the role's series, of the finding's own source if it has one there."""
-    found = attempt.of_role(role, source) or attempt.of_role(role)
-    return found[0] if found else None
-
-
-def rate_facts(attempt: Attempt, lead: Finding, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is known about the learning rate and where it stood in its schedule."""
-    declared = settings.get("learning_rate")
-    facts: dict[str, Any] = {} if declared is None else {"declared_learning_rate": declared}
-    series = series_of_role(attempt, "learning_rate", lead.source)
-    past = until(series, lead.onset_step) if series is not None else None
-    if series is None or past is None or not len(past.finite):
-        return facts
-    now = float(past.finite[-1])
-    span = extremes(series, lead.onset_step)
-    peak = max(now, span[1]) if span else now
-    facts["lr_phase"] = _phase(past.finite, now, peak)
-    if now > 0:
-        facts["learning_rate"] = now
-    if peak > 0:
-        facts |= {"peak_learning_rate": peak, "lr_of_peak": now / peak}
-    return facts
-
-
-def _phase(rates: FloatArray, now: float, peak: float) -> str:
-    """Return where in its schedule a rate is, from the rates logged so far."""
-    if now == 0.0:
-        return "zero" if peak > 0 or len(rates) > START_REPORTS else "warmup"
-    recent = rates[-SCALE_REPORTS:]
-    rising = len(recent) > 1 and now > float(recent[-2]) and now > 1.001 * float(recent[0])
-    low = int(recent.argmin())
-    if (
-        now > 1.5 * float(recent[low])
-        and low > 0
-        and float(rates[: -len(recent)].max(initial=recent[:low].max())) > now / 1.5
-    ):
-        return "restart"
-    if rising and now >= 0.999 * peak:
-        return "warmup"
-    return "decay" if now < 0.999 * peak else "constant"
+FALLEN = 0.5  # share of its first level below which a loss has clearly moved
+VANISHED = 0.01  # share of it below which nothing is left to learn
+SATURATED = 87.3365  # minus the log of the smallest float32
 
 
 def gradient_facts(attempt: Attempt, incident: Incident, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,9 +43,22 @@ def gradient_facts(attempt: Attempt, incident: Incident, settings: Mapping[str, 
     past = until(series, lead.onset_step, 24)
     facts["grad_nonfinite"] = bool(len(past.value) and not np.isfinite(past.value[-1]))
     facts |= _gradient_level(past, lead, facts.get("grad_led", False))
+    facts |= _gradient_said(incident)
     if facts.get("grad_usual") and clip:
         facts["grad_over_clip"] = facts["grad_usual"] / clip
     return facts
+
+
+def _gradient_said(incident: Incident) -> dict[str, Any]:
+    """The numbers that the incident's own findings give for the gradient norm: one number for one thing."""
+    said = [f for f in (incident.lead, *incident.findings) if f.role == "grad_norm" and "ratio" in f.evidence]
+    said = [f for f in said if f is incident.lead or f.onset_step <= incident.lead.onset_step]
+    gone = [f for f in incident.findings if f.symptom == "grad-vanishing" and "norm now" in f.evidence]
+    if not said:
+        return {"grad_norm": gone[0].evidence["norm now"]} if gone else {}
+    names = {"ratio": "grad_ratio", "peak": "grad_peak", "level before": "grad_usual"}
+    facts = {fact: said[0].evidence[key] for key, fact in names.items() if key in said[0].evidence}
+    return facts | {"grad_of_first": True} if "largest" in said[0].evidence else facts
 
 
 def _gradient_level(past: Past, lead: Finding, led: bool) -> dict[str, Any]:
@@ -125,11 +97,12 @@ def scale_facts(attempt: Attempt, incident: Incident) -> dict[str, Any]:
         falls = int((np.diff(scale[-SCALE_REPORTS - 1 :]) < 0).sum())
         led = led or (falls >= LED_FALLS and lead.symptom != "loss-scale-collapse" and len(scale) > SCALE_REPORTS)
         facts |= {"scale_now": float(scale[-1]), "scale_falls": falls, "scale_steady": falls <= 1 and not led}
-        if lead.symptom == "loss-scale-collapse":
-            facts |= {
-                "scale_now": lead.evidence.get("scale now", scale[-1]),
-                "scale_falls": lead.evidence.get("falls", falls),
-            }
+        for f in incident.findings:
+            if f.symptom == "loss-scale-collapse" and f.onset_step <= lead.onset_step:
+                facts |= {
+                    "scale_now": f.evidence.get("scale now", scale[-1]),
+                    "scale_falls": f.evidence.get("falls", falls),
+                }
     if led:
         facts["scale_led"] = True
     return facts
@@ -153,9 +126,28 @@ def loss_facts(attempt: Attempt, lead: Finding, settings: Mapping[str, Any]) -> 
         facts["best_loss"] = span[0]
     now = until(series, max(lead.onset_step, lead.detected_step)).value[-3:]
     facts["loss_zero"] = bool(len(now) and (now == 0.0).all())
+    if lead.role not in ("train_loss", "loss_component"):
+        facts |= _moved(until(series, lead.detected_step).finite, series.first, lead)
     level = float(np.median(now)) if len(now) and np.isfinite(now).all() else None
+    said = lead.evidence.get("value")
+    if isinstance(said, float) and abs(said - SATURATED) < 0.001:
+        facts["loss_saturated"] = True
     given = settings.get("num_classes")
     for classes in (given,) if given else (2, 10, 100, 1000):
         if level is not None and classes > 1 and abs(level - np.log(classes)) < 0.01 * np.log(classes):
             facts |= {"loss_at_chance": True, "chance_classes": classes}
+    return facts
+
+
+def _moved(values: FloatArray, head: FloatArray, lead: Finding) -> dict[str, Any]:
+    """How far the training loss had come by the detection of something on another series."""
+    head = head[np.isfinite(head)][:3]
+    if not len(head) or len(values) < SCALE_REPORTS // 2:
+        return {}
+    first = float(lead.evidence.get("first loss", head.mean()))
+    now = float(lead.evidence.get("loss now", np.median(values[-10:])))
+    if first <= 0 or now < 0:
+        return {}
+    facts: dict[str, Any] = {"loss_now": now, "loss_of_first": now / first, "loss_fallen": now < FALLEN * first}
+    facts["loss_vanished"] = now < VANISHED * first
     return facts

@@ -27,7 +27,8 @@ class Question:
     """A question in the table's own words.
 
     It is answered if any of `facts` is known; `set` is the `--set` key that answers it (None where only the
-    log can), `example` a value to show, `tries` the answers to think through.
+    log can), `example` a value to show, `tries` the answers to think through; `also_set` are further keys that answer
+    a part of it, with an example each.
     """
 
     id: str
@@ -36,11 +37,14 @@ class Question:
     set: str | None = None
     example: Any = None
     tries: tuple[Any, ...] = ()
+    also_set: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def text(self) -> str:
-        """The question with the way to answer it."""
-        return f"{self.ask} (answer with --set {self.set}={self.example})" if self.set else self.ask
+    def text(self, facts: Mapping[str, Any]) -> str:
+        """Return the question with the way to answer it, less what is known already."""
+        if self.set is None:
+            return self.ask
+        keys = [(self.set, self.example), *((k, v) for k, v in self.also_set.items() if facts.get(k) is None)]
+        return f"{self.ask} (answer with {' '.join(f'--set {key}={value}' for key, value in keys)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class FixRule:
-    """Something to do: the sentence, the computed numbers in it, and the settings to change."""
+    """Something to do: the sentence, the computed numbers in it, and the settings to change.
+
+    `touches` names settings that the sentence is about without computing a change.
+    """
 
     action: str
     sheet: str
@@ -78,23 +85,30 @@ class FixRule:
     when: Condition = field(default_factory=dict)
     numbers: Mapping[str, Any] = field(default_factory=dict)
     change: Mapping[str, Any] = field(default_factory=dict)
+    touches: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rewording:
+    """What a route says of itself where `when` holds, as the table's own reason would be wrong about this run."""
+
+    sheet: str
+    when: Condition
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
 class CauseRule:
-    """A cause with its evidence, routes and fixes."""
+    """A cause with its evidence, routes and fixes; out of the question where any of `unless` holds."""
 
     id: str
+    name: str
     why: str
+    unless: tuple[Condition, ...]
     evidence_for: tuple[Evidence, ...]
     evidence_against: tuple[Evidence, ...]
     routes: tuple[Route, ...]
     fixes: tuple[FixRule, ...]
-
-    @property
-    def title(self) -> str:
-        """The cause as a person reads it."""
-        return self.id.replace("-", " ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +151,7 @@ class Table:
     mistakes: tuple[Mistake, ...]
     causes: Mapping[str, CauseRule]
     symptoms: Mapping[str, SymptomEntry]
+    rewordings: tuple[Rewording, ...] = ()
 
     def part(self, name: str) -> tuple[Row, ...]:
         """Return the rows of one part of the table ("sections", "loss_behaviour", "scenarios", …), in order."""

@@ -11,6 +11,7 @@ from trainmon.config import load_settings, parse_options, read_config
 from trainmon.readers.dialects import use_dialects
 from trainmon_rules.errors import BadConfig
 from trainmon_rules.findings import Severity
+from trainmon_rules.settings import answers_help, vocabulary
 
 
 def write(tmp_path, text):
@@ -26,12 +27,12 @@ def rules(settings):
 def test_a_role_a_rule_and_an_answer_are_changed(tmp_path):
     file = write(
         tmp_path,
-        '[roles]\n"objective/total" = "train_loss"\n[set]\nprecision = "fp16"\nclasses = 10\n'
+        '[roles]\n"objective/total" = "train_loss"\n[set]\nprecision = "half"\nnum_classes = 10\n'
         '[rules.nonfinite]\nseverity = "info"\nfor = 2\nparameters = {critical_after = 5}\n',
     )
-    settings = load_settings(file, ["classes=100"])
+    settings = load_settings(file, ["num_classes=100"])
     assert settings.roles.assign("objective/total", {"objective/total"}) == "train_loss"
-    assert settings.answers == {"precision": "fp16", "classes": 100}
+    assert settings.answers == {"precision": "fp16", "num_classes": 100}
     rule = rules(settings)["nonfinite"]
     assert (rule.severity, rule.hold, dict(rule.parameters)["critical_after"]) == (Severity.INFO, 2, 5)
 
@@ -52,8 +53,8 @@ def test_a_disabled_rule_is_gone(tmp_path):
 def test_the_current_directory_is_looked_in_only_if_no_file_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert read_config() is None
-    write(tmp_path, "[set]\nclasses = 7\n")
-    assert load_settings().answers == {"classes": 7}
+    write(tmp_path, "[set]\nnum_classes = 7\n")
+    assert load_settings().answers == {"num_classes": 7}
     other = tmp_path / "other.toml"
     other.write_text("")
     assert load_settings(str(other)).answers == {}
@@ -76,8 +77,10 @@ def test_the_current_directory_is_looked_in_only_if_no_file_is_named(tmp_path, m
         ("[rules.nonfinite]\nparameters = {critical_after = true}\n", "must be a whole number, not True"),
         ("[rule.nonfinite]\n", "unknown section 'rule'; did you mean 'rules'?"),
         ("roles = 1\n", "c:1: roles: must be a table, [roles]"),
-        ("[set]\nclasses = [1]\n", "c:2: set.classes: must be a number, a text, true or false"),
-        ("[set]\nclasses = \n", "c:2: not valid TOML: invalid value"),
+        ("[set]\nlr = [1]\n", "c:2: set.lr: must be a number, a text, true or false"),
+        ("[set]\nprecison = 'fp16'\n", "c:2: set.precison: unknown key 'precison'; did you mean 'precision'?"),
+        ("[set]\nlearning_rate = 'low'\n", "c:2: set.learning_rate: learning_rate (peak learning rate) must be"),
+        ("[set]\nlr = \n", "c:2: not valid TOML: invalid value"),
     ],
 )  # fmt: skip
 def test_what_is_not_known_is_refused_with_file_line_and_key(tmp_path, monkeypatch, text, message):
@@ -99,14 +102,54 @@ def test_a_config_that_cannot_be_read_says_why(tmp_path):
         load_settings(str(tmp_path / "latin"))
 
 
-def test_options_are_what_they_look_like():
-    given = ["steps=1000", "lr=1e-3", "amp=true", "precision=fp16", "version='2'", "eq=a=b", "empty="]
+def test_answers_are_read_in_the_names_and_kinds_of_the_vocabulary():
+    given = [
+        "total_steps=1_000", "lr=1e-3", "shuffle=no", "precision=float16", "optimizer='AdamW'", "model_size=125M",
+        "dataset_size=5e6", "gpu_utilization=35%", "early_stopping=10", "poor=Validation", "labels-loaded=true",
+    ]  # fmt: skip
     assert parse_options(given) == {
-        "steps": 1000, "lr": 0.001, "amp": True, "precision": "fp16", "version": "2", "eq": "a=b", "empty": "",
+        "total_steps": 1000, "learning_rate": 0.001, "shuffle": False, "precision": "fp16", "optimizer": "adamw",
+        "model_size": 125e6, "dataset_size": 5_000_000, "gpu_utilization": 35.0, "early_stopping": 10,
+        "poor": "validation", "labels_loaded": True,
     }  # fmt: skip
-    for bad in ("steps", "=5"):
-        with pytest.raises(BadConfig, match="must be KEY=VALUE"):
-            parse_options([bad])
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("steps", "must be KEY=VALUE"),
+        ("=5", "must be KEY=VALUE"),
+        ("foo=bar", "--set foo=bar: unknown key 'foo'; known: learning_rate, "),
+        ("learning_rat=1", "did you mean 'learning_rate'?"),
+        ("precision=purple", "must be fp32, bf16, fp16 or fp8, not 'purple'"),
+        ("precision=", "must be fp32, bf16, fp16 or fp8, not ''"),
+        ("learning_rate=abc", "learning_rate (peak learning rate) must be a number, not 'abc'"),
+        ("learning_rate=nan", "must be a number, not 'nan'"),
+        ("learning_rate=true", "must be a number, not 'True'"),
+        ("learning_rate=-1", "can't be negative, as -1 is"),
+        ("dataset_size=lots", "must be a whole number, not 'lots'"),
+        ("batch_size=2.5", "must be a whole number, not '2.5'"),
+        ("labels_loaded=maybe", "must be yes or no, not 'maybe'"),
+        ("poor=me", "must be training, validation or both, not 'me'"),
+        ("optimizer=5", "must be a name, not '5'"),
+    ],
+)
+def test_an_answer_that_means_nothing_is_refused_in_one_line(option, message):
+    with pytest.raises(BadConfig) as caught:
+        parse_options([option])
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_every_key_can_be_answered_and_is_told():
+    told = {name: (values, about) for name, values, about in answers_help()}
+    assert set(told) == set(vocabulary())
+    assert told["precision"] == ("fp32, bf16, fp16 or fp8", "number format of the passes")
+    example = {"number": "1", "integer": "1", "flag": "yes", "text": "x"}
+    for s in vocabulary().values():
+        for value in s.choices or (example[s.kind],):
+            [(name, _)] = parse_options([f"{s.name}={value}"]).items()
+            assert name == s.name
 
 
 def test_the_command_takes_both_and_ends_with_2_if_they_are_wrong(tmp_path):
@@ -114,12 +157,15 @@ def test_the_command_takes_both_and_ends_with_2_if_they_are_wrong(tmp_path):
     log.write_text("".join(json.dumps({"step": i, "objective": float("nan")}) + "\n" for i in range(20)))
     file = write(tmp_path, '[roles]\nobjective = "train_loss"\n')
     run = CliRunner()
-    good = run.invoke(main, ["replay", str(log), "--config", file, "--set", "classes=10", "--format", "json"])
+    good = run.invoke(main, ["replay", str(log), "--config", file, "--set", "num_classes=10", "--format", "json"])
     assert json.loads(good.stdout)["runs"][0]["verdict"] == "critical"
     bad = run.invoke(main, ["replay", str(log), "--config", write(tmp_path, "[role]\n")])
     assert bad.exit_code == 2
     assert "unknown section 'role'" in bad.stderr
-    assert run.invoke(main, ["replay", str(log), "--set", "classes"]).exit_code == 2
+    assert run.invoke(main, ["replay", str(log), "--set", "precision"]).exit_code == 2
+    bad = run.invoke(main, ["replay", str(log), "--set", "precision=purple"])
+    assert bad.exit_code == 2
+    assert "must be fp32, bf16, fp16 or fp8" in bad.stderr
 
 
 def test_a_users_dialect_file_is_used_from_the_config_on(tmp_path, monkeypatch):

@@ -10,7 +10,8 @@ import pytest
 from trainmon import Monitor
 from trainmon_rules.diagnosis import Knowledge, diagnose, put_right
 from trainmon_rules.engine import Settings
-from trainmon_rules.facts import fact_names, find_facts
+from trainmon_rules.factnames import fact_names
+from trainmon_rules.facts import find_facts
 from trainmon_rules.findings import Finding, Severity, State
 from trainmon_rules.incidents import group
 from trainmon_rules.knowledge import parse_table, shipped_table
@@ -220,7 +221,8 @@ def test_never_learning_is_never_the_optimizers_fault_first():
     assert primary(d) == "learning-rate-scheduling"
     assert ranks(d)["optimization-algorithms"] == "secondary"
     assert d.causes[0].cause == "learning rate too low"
-    assert changes(d)["learning_rate"] == pytest.approx(3e-8)
+    assert changes(d)["learning_rate"] == pytest.approx(3e-4)  # three times nothing is nothing
+    assert "from 1e-08 into the usual range (1e-05 to 0.01)" in d.fixes[0].action
     assert d.questions == ()
 
 
