@@ -11,6 +11,8 @@ from typing import Any
 from trainmon_exporters.escape import clean
 from trainmon_rules.report import IncidentReport, RunReport
 
+TELLING = 8  # letters of a word that stands for a sheet alone
+
 
 def axis_word(axis: str) -> str:
     """Return the name of the step axis as a word: "step" for `_step`, "global step" for `train/global_step`."""
@@ -148,9 +150,12 @@ def _value(value: Any) -> str:
 
 
 def short_name(sheet: str) -> str:
-    """Return the beginning of a sheet's name, by which `trainmon explain` knows it too: "batch-size", "gradient"."""
-    parts = sheet.split("-")
-    return "-".join(parts[: 1 if len(parts) < 3 else 2])
+    """Return the beginning of a sheet's name, by which `trainmon explain` knows it too: "batch-size", "gradient".
+
+    A first word that says little alone ("deep" of a pack's "deep-rl") is left with the second.
+    """
+    first, *rest = sheet.split("-")
+    return first if len(rest) < 2 and len(first) >= TELLING else "-".join([first, *rest[:1]])
 
 
 def in_short(action: str) -> str:
