@@ -157,7 +157,8 @@ class Divergence(Detector):
         now, then = train.finite[-5:], train.finite_where(train.step <= self.best_step)[-5:]
         if not len(now):
             return False
-        return not len(then) or float(np.median(now)) <= float(np.median(then))
+        then = then if len(then) else train.finite[:5]  # the best is further back than the view
+        return float(np.median(now)) <= float(np.median(then))
 
     def _annealed(self, block: Block, at: int) -> bool:
         """Whether the best level belongs to a much lower rate than now: the end of a cycle before a warm restart."""
