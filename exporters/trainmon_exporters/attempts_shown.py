@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from trainmon_rules.report import Curve
 
 
 def one_line(curves: Sequence[Curve], keep: int) -> tuple[list[Curve], bool]:
-    """Return the curves with no step drawn twice, and whether something was left out.
+    """Return the curves with no step drawn twice, and whether one was cut.
 
     Parameters
     ----------
@@ -20,28 +21,30 @@ def one_line(curves: Sequence[Curve], keep: int) -> tuple[list[Curve], bool]:
     order = sorted(curves, key=lambda c: (c.attempt != keep, -c.attempt))
     out: list[Curve] = []
     taken: list[tuple[int, int, int]] = []  # first step, last step, attempt
-    left_out = False
+    cut = False
     for curve in order:
-        free = [all(n == curve.attempt or not a <= s <= b for a, b, n in taken) for s in curve.steps]
-        left_out |= not all(free)
-        out += _pieces(curve, free)
+        spans = [(a, b) for a, b, attempt in taken if attempt != curve.attempt]
+        pieces = _pieces(curve, spans)
+        cut |= pieces != [curve]
+        out += pieces
         taken.append((min(curve.steps), max(curve.steps), curve.attempt))
-    return sorted(out, key=lambda c: c.steps[0]), left_out
+    return sorted(out, key=lambda c: c.steps[0]), cut
 
 
-def _pieces(curve: Curve, free: Sequence[bool]) -> list[Curve]:
-    """Cut a curve where its steps are taken, so that no line bridges the gap."""
-    if all(free):
-        return [curve]
+def _pieces(curve: Curve, taken: Sequence[tuple[int, int]]) -> list[Curve]:
+    """Cut a curve where its steps are taken, so that no line bridges what another attempt draws."""
+    free = [not any(a <= s <= b for a, b in taken) for s in curve.steps]
+    starts = [i for i, ok in enumerate(free) if ok and (i == 0 or not free[i - 1] or _across(curve, i, taken))]
     out = []
-    start = None
-    for i, ok in enumerate([*free, False]):
-        if ok and start is None:
-            start = i
-        elif not ok and start is not None:
-            out.append(_slice(curve, start, i))
-            start = None
+    for start, following in itertools.pairwise([*starts, len(free)]):
+        end = next((i for i in range(start, following) if not free[i]), following)
+        out.append(_slice(curve, start, end))
     return out
+
+
+def _across(curve: Curve, i: int, taken: Sequence[tuple[int, int]]) -> bool:
+    """Whether the line to a point would pass over steps that are taken."""
+    return any(curve.steps[i - 1] < a and b < curve.steps[i] for a, b in taken)
 
 
 def _slice(c: Curve, a: int, b: int) -> Curve:

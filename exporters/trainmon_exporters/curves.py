@@ -10,7 +10,7 @@ from statistics import median
 from trainmon_exporters.attempts_shown import one_line
 from trainmon_exporters.plot import Mark
 from trainmon_exporters.story import Telling
-from trainmon_exporters.wording import axis_word
+from trainmon_exporters.wording import axis_word, many
 from trainmon_rules.report import Curve, IncidentReport, RunReport
 from trainmon_rules.words import short
 
@@ -44,8 +44,8 @@ def picture(run: RunReport, told: Telling) -> Picture:
     train, val = _of_incident(run, main.series)
     if not train:
         train, val = val, []
-    shown, left_out = one_line(train, main.attempt)
-    beside, also_left_out = one_line(val, main.attempt)
+    shown, cut = one_line(train, main.attempt)
+    beside, also_cut = one_line(val, main.attempt)
     marks = tuple(
         Mark(n.incident.onset_step, str(n.number), n.incident.severity)
         for n in told.full
@@ -53,7 +53,7 @@ def picture(run: RunReport, told: Telling) -> Picture:
     )
     attempts = {c.attempt for c in (*shown, *beside)}
     kept = main.attempt if main.attempt in attempts else max(attempts, default=1)
-    remark = f"attempt {kept} where attempts overlap" if left_out or also_left_out else ""
+    remark = f"attempt {kept} where attempts overlap" if cut or also_cut else ""
     return Picture(tuple(shown), tuple(beside), marks, remark)
 
 
@@ -107,7 +107,10 @@ def in_values(curves: Sequence[Curve], axis: str) -> str:
     if not values:
         return f"{tag}: not finite at any {word} {span}"
     bad = sum(n for c in curves for n in c.bad)
-    return f"{tag}: {short(values[0])} {span}" + (f", and not finite in {bad:,} rows" if bad else "")
+    course = short(values[0])
+    if min(values) < max(values):
+        course += f" → {short(values[-1])}, between {short(min(values))} and {short(max(values))}"
+    return f"{tag}: {course} {span}" + (f", and not finite in {many(bad, 'row')}" if bad else "")
 
 
 def _steps(curves: Sequence[Curve]) -> int:
@@ -138,7 +141,7 @@ def _level(curve: Curve, values: Sequence[float]) -> str:
     text = f"{curve.tag} {short(first)} → {short(last)}"
     change = (first - last) if curve.role in LEVELS else (last - first)
     noise = max(_spread(values[:n]), _spread(values[-n:]))
-    if n > 1 and math.isfinite(change) and change > noise:
+    if math.isfinite(change) and change > noise:
         text += f" ({'lower' if curve.role in LEVELS else 'higher'} at the end than at the start)"
     return text
 

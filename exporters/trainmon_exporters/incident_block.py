@@ -41,6 +41,11 @@ class Said:
     remarks: set[str] = field(default_factory=set)
 
 
+def shared_advice(i: IncidentReport) -> tuple[object, ...]:
+    """Return what incidents have in common for which the same would be printed as causes, fixes and reading."""
+    return advice_key(i, CAUSES, FIXES)
+
+
 def print_incident(page: Page, numbered: Numbered, run: RunReport, said: Said, main: bool = True) -> None:
     """Print an incident of a run; advice that was given before is referred to.
 
@@ -54,7 +59,7 @@ def print_incident(page: Page, numbered: Numbered, run: RunReport, said: Said, m
     _before(page, i, run.axis)
     for n, text in enumerate([t for t in dict.fromkeys(i.also) if t != i.summary][: ALSO if main else 0]):
         page.field("" if n else "with it", page.say(text))
-    key = advice_key(i, CAUSES, FIXES)
+    key = shared_advice(i)
     if i.causes and key in said.advice:
         page.field("why", page.say(f"as in {said.advice[key]}: the same causes, fixes and reading"))
         return

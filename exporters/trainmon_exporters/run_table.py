@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainmon_exporters.page import Page
 from trainmon_exporters.story import NAME, headline, later_run, serious
-from trainmon_exporters.wording import extent, many, note
+from trainmon_exporters.wording import extent, many, note, steps_read
 from trainmon_rules.report import RunReport
 
 QUIET_RUNS = 50  # runs without incidents that get a line
@@ -22,7 +22,7 @@ def print_table(page: Page, runs: list[RunReport]) -> None:
     longest = max(len(page.say(r.run, limit=NAME)) for r in shown)
     room = page.width - verdicts - 2
     if longest + max(map(len, texts)) > room:
-        texts = [headline(r) or extent(r, brief=True) for r in shown]
+        texts = [headline(r) or steps_read(r) for r in shown]
     names = min(longest, max(LEAST, room // 2, room - max(map(len, texts))))
     for run, text in zip(shown, texts, strict=True):
         name = page.say(run.run, "name", names)
@@ -32,8 +32,12 @@ def print_table(page: Page, runs: list[RunReport]) -> None:
     if left_out:
         page.put(page.say(f"and {many(len(left_out), 'more run')} without an incident, or with too little logged"))
     if mark := later_run(shown):
-        page.put(page.say(f"{mark}: run {mark[1:]} of the same file, whose steps began again", "label"))
+        page.put(page.say(f"{mark}: the {_ordinal(mark[1:])} run in the same file (its steps begin again)", "label"))
     _notes(page, quiet)
+
+
+def _ordinal(n: str) -> str:
+    return {"2": "second", "3": "third"}.get(n, f"{n}th")
 
 
 def _text(run: RunReport) -> str:

@@ -18,7 +18,7 @@ RUNS_IN_FULL = 10  # runs told in full, of many
 NAME = 120  # longest name shown
 _VERDICTS = ("critical", "warning", "insufficient-data", "healthy")
 SEVERITIES = ("critical", "warning", "info")
-_NEXT_RUN = re.compile(r"#\d+$")
+_NEXT_RUN = re.compile(r"#\d{1,9}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,10 @@ def advice_key(i: IncidentReport, causes: int, fixes: int) -> tuple[object, ...]
 
 
 def later_run(runs: Sequence[RunReport]) -> str:
-    """Return the mark of a run that began in a file after another ("#2"), if any of these is one."""
-    return next((found.group() for r in runs if (found := _NEXT_RUN.search(r.run))), "")
+    """Return the mark of a run that began in a file after another ("#2"), the first of these runs' if any has one."""
+    return min(
+        (found.group() for r in runs if (found := _NEXT_RUN.search(r.run))), key=lambda m: int(m[1:]), default=""
+    )
 
 
 def blind_groups(run: RunReport) -> list[tuple[str, list[str]]]:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from trainmon_exporters.closing import print_closing
 from trainmon_exporters.curves import Picture, in_values, levels, picture
-from trainmon_exporters.incident_block import Said, print_brief, print_incident
+from trainmon_exporters.incident_block import Said, print_brief, print_incident, shared_advice
 from trainmon_exporters.page import PIPED_WIDTH, Page
 from trainmon_exporters.plot import Stroke, draw
 from trainmon_exporters.plot_scale import Scale
@@ -71,8 +71,9 @@ def _run(page: Page, run: RunReport, said: Said) -> None:
     page.put(page.say(run.verdict.upper() + "  ", run.verdict), name, page.say(f"  {text}"), hanging=2)
     if told.full:
         _plot(page, run, picture(run, told))
+        main = shared_advice(told.main.incident)
         for n in told.full:
-            print_incident(page, n, run, said, main=n == told.main)
+            print_incident(page, n, run, said, main=n == told.main or shared_advice(n.incident) == main)
         if told.brief:
             page.blank()
             page.put(page.say("Also noted", "name"))

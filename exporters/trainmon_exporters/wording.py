@@ -11,6 +11,8 @@ from typing import Any
 from trainmon_exporters.escape import clean
 from trainmon_rules.report import IncidentReport, RunReport
 
+TELLING = 8  # letters of a word that stands for a sheet alone
+
 
 def axis_word(axis: str) -> str:
     """Return the name of the step axis as a word: "step" for `_step`, "global step" for `train/global_step`."""
@@ -22,16 +24,19 @@ def many(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
-def extent(run: RunReport, brief: bool = False) -> str:
-    """Return how much was read: steps, points, and what doesn't go without saying; `brief` leaves out the end."""
+def steps_read(run: RunReport) -> str:
+    """Return the steps of a run: "steps 0 to 990", "epoch 3", "no steps"."""
     axis = axis_word(run.axis)
     if run.first_step is None:
-        steps = "no steps"
-    elif run.first_step == run.last_step:
-        steps = f"{axis} {run.first_step}"
-    else:
-        steps = f"{axis.removesuffix('s')}s {run.first_step} to {run.last_step}"
-    parts = [steps, many(run.points, "point")]
+        return "no steps"
+    if run.first_step == run.last_step:
+        return f"{axis} {run.first_step}"
+    return f"{axis.removesuffix('s')}s {run.first_step} to {run.last_step}"
+
+
+def extent(run: RunReport, brief: bool = False) -> str:
+    """Return how much was read: steps, points, and what doesn't go without saying; `brief` leaves out the end."""
+    parts = [steps_read(run), many(run.points, "point")]
     if run.attempts > 1:
         parts.append(many(run.attempts, "attempt") + ("" if brief else f" (resumed {_times(run.attempts - 1)})"))
     if run.status == "running":
@@ -145,9 +150,12 @@ def _value(value: Any) -> str:
 
 
 def short_name(sheet: str) -> str:
-    """Return the beginning of a sheet's name, by which `trainmon explain` knows it too: "batch-size", "gradient"."""
-    parts = sheet.split("-")
-    return "-".join(parts[: 1 if len(parts) < 3 else 2])
+    """Return the beginning of a sheet's name, by which `trainmon explain` knows it too: "batch-size", "gradient".
+
+    A first word that says little alone ("deep" of a pack's "deep-rl") is left with the second.
+    """
+    first, *rest = sheet.split("-")
+    return first if len(rest) < 2 and len(first) >= TELLING else "-".join([first, *rest[:1]])
 
 
 def in_short(action: str) -> str:

@@ -1,6 +1,7 @@
 """Which curves are shown, how attempts are told apart, and what is said of levels."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -62,6 +63,14 @@ def test_the_attempt_of_the_incident_is_drawn_whole_and_a_hole_is_not_bridged(ma
     assert [(c.attempt, c.steps[0], c.steps[-1]) for c in drawn(run).main] == [(1, 0, 1490)]
 
 
+def test_no_line_passes_over_an_attempt_between_two_points(make):
+    sparse = make.curve("train/loss", "train_loss", (0, 10, 900, 910, 920), float)
+    between = make.curve("train/loss", "train_loss", range(300, 600, 10), float, attempt=2)
+    run = make.run(attempts=2, curves=(sparse, between), incidents=(make.incident(attempt=2, onset_step=400),))
+    assert [c.steps[0] for c in drawn(run).main] == [0, 300, 900]
+    assert drawn(run).remark == "attempt 2 where attempts overlap"
+
+
 def test_attempts_one_after_the_other_need_no_remark(make):
     run = make.run(attempts=2, curves=tuple(attempts(make, (0, 500), (500, 1000))))
     assert drawn(run).remark == ""
@@ -80,7 +89,7 @@ def test_an_onset_in_a_part_that_is_not_drawn_is_not_marked(make):
         ([1.5, math.nan], "x: 1.5 at step 0, not finite at step 1"),
         ([0.0] * 9, "x: 0 from step 0 to 8"),
         ([math.nan] * 9, "x: not finite at any step from step 0 to 8"),
-        ([2.0] * 8 + [math.nan], "x: 2 from step 0 to 8, and not finite in 1 rows"),
+        ([2.0] * 8 + [math.nan], "x: 2 from step 0 to 8, and not finite in 1 row"),
     ],
 )
 def test_what_is_not_worth_a_plot_in_words(make, values, said):
@@ -88,6 +97,17 @@ def test_what_is_not_worth_a_plot_in_words(make, values, said):
     run = make.run(curves=(curve,), incidents=(make.incident(series=("x",)),))
     assert not drawn(run).worth_it
     assert in_values([curve], "step") == said
+
+
+def test_many_rows_at_two_steps_are_no_plot_and_not_one_value(make):
+    steps = [10198] * 5 + [10199] * 8
+    scale = dict(enumerate([0.5 / 2**n for n in range(13)]))
+    curve = make.curve("loss_scale", "loss_scale", range(13), scale.__getitem__)
+    curve = replace(curve, steps=tuple(steps))
+    run = make.run(curves=(curve,), incidents=(make.incident(series=("loss_scale",), onset_step=10199),))
+    assert not drawn(run).worth_it
+    said = in_values([curve], "step")
+    assert said == "loss_scale: 0.5 → 0.0001221, between 0.0001221 and 0.5 from step 10198 to 10199"
 
 
 def test_levels_are_medians_and_a_single_point_changes_nothing(make):
@@ -108,6 +128,11 @@ def test_levels_are_medians_and_a_single_point_changes_nothing(make):
 def test_a_level_that_got_worse_is_said(make, role, first, last, said):
     curve = make.curve("x", role, range(100), lambda s: first if s < 50 else last)
     assert levels(make.run(curves=(curve,), roles={})) == [said]
+
+
+def test_of_few_points_the_last_is_compared_with_the_first(make):
+    curve = make.curve("x", "val_loss", range(3), [1.467, 1.46, 1.502].__getitem__)
+    assert levels(make.run(curves=(curve,), roles={})) == ["x 1.467 → 1.502 (higher at the end than at the start)"]
 
 
 def test_within_the_noise_nothing_got_worse(make):

@@ -235,7 +235,7 @@ def test_the_table_of_runs_fits_and_explains_the_second_run_once(make, width):
     assert len(table) == 4
     assert max(map(len, table)) <= width
     assert table[0].startswith("CRITICAL  a/very/")
-    assert table[3] == "#3: run 3 of the same file, whose steps began again"
+    assert table[3] == "#2: the second run in the same file (its steps begin again)"
 
 
 def test_no_run_is_no_text(make):

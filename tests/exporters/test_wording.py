@@ -1,0 +1,59 @@
+"""Words for moments, names and numbers."""
+
+import pytest
+
+from trainmon_exporters.wording import axis_word, extent, in_short, lead, short_name
+from trainmon_rules.engine import Settings
+from trainmon_rules.knowledge import shipped_table
+from trainmon_rules.manual import explain
+
+
+@pytest.mark.parametrize(
+    ("axis", "word"),
+    [
+        ("_step", "step"),
+        ("train/global_step", "global step"),
+        ("row", "row"),
+        ("", "step"),
+        ("__", "step"),
+        ("x\x1b[2J", "x\\e[2J"),
+    ],
+)
+def test_the_axis_in_a_word(axis, word):
+    assert axis_word(axis) == word
+
+
+@pytest.mark.parametrize("sheet", sorted(shipped_table().sheets))
+def test_the_short_name_of_a_sheet_opens_it(sheet):
+    assert explain(short_name(sheet), Settings.default().rules) == explain(sheet, Settings.default().rules)
+
+
+def test_short_names():
+    names = ["gradient-management", "batch-size-and-memory-tradeoffs", "deep-rl", "ml-production"]
+    assert list(map(short_name, names)) == ["gradient", "batch-size", "deep-rl", "ml-production"]
+
+
+@pytest.mark.parametrize(
+    ("action", "short"),
+    [
+        ("Clip at 1.0 (after unscaling)", "Clip at 1.0"),
+        ("Stop early: the best is that of step 18 (patience 10)", "Stop early"),
+        ("Raise it; if that fails, lower it", "Raise it"),
+        ("If this is FP16: train in BF16; else not", "If this is FP16: train in BF16"),
+    ],
+)
+def test_what_to_do_in_short(action, short):
+    assert in_short(action) == short
+
+
+def test_the_lead_in_steps_and_rows():
+    assert lead(110, 11) == "110 steps (11 rows) ahead"
+    assert lead(3, 3) == "3 steps ahead"
+    assert lead(1, 1, "epoch") == "1 epoch ahead"
+    assert lead(0, 0, "row") == "at the same row"
+
+
+def test_what_was_read(make):
+    assert extent(make.run(axis="_step", attempts=2)) == "steps 0 to 1990, 803 points, 2 attempts (resumed once)"
+    assert extent(make.run(axis="epoch", first_step=3, last_step=3, points=1)) == "epoch 3, 1 point"
+    assert extent(make.run(first_step=None, points=0, status="running")) == "no steps, 0 points, still running"
