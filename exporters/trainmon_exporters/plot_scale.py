@@ -36,17 +36,19 @@ class Scale:
         ratio = LOG_RATIO if low > 0 else LOG_RATIO_ZEROS
         if low >= 0 and positive > 0 and high / positive > ratio:
             return cls(positive, high, True)
-        if low == high:
+        if not low / 2 < high / 2:  # equal, or so small that they can't be told apart
             room = abs(low) * 0.05 or 1.0
             return cls(max(low - room, -_MOST), min(high + room, _MOST), False)
         return cls(low, high, False)
 
     def place(self, value: float) -> float:
-        """Return where a value stands: 0 at the bottom, 1 at the top."""
+        """Return where a value stands: 0 at the bottom, 1 at the top, and nothing beyond."""
         if self.log:
             value = max(value, self.low)
-            return (math.log(value) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
-        return (value / 2 - self.low / 2) / (self.high / 2 - self.low / 2)  # halves: the range may exceed a float
+            place = (math.log(value) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
+        else:  # halves: the range may exceed a float
+            place = (value / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
+        return min(1.0, max(0.0, place))
 
     def at(self, place: float) -> float:
         """Return the value at a place; exactly the lowest and the highest at the ends."""

@@ -23,6 +23,7 @@ Whatever isn't known is refused, with file, line and the closest known name.
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -41,7 +42,7 @@ from trainmon_rules.settings import check_answer
 
 FILE = "trainmon.toml"
 SECTIONS = ("roles", "set", "rules", "text")
-MAX_SIZE = 1 << 20
+MAX_SIZE = 1 << 16  # bytes; the parser of the standard library is slow on nonsense
 
 Plain = str | int | float | bool
 
@@ -135,7 +136,7 @@ def parse_config(text: str, name: str) -> Config:
     """Return the content of a config file; BadConfig with file, line and key if it isn't one."""
     try:
         data = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError too for whole numbers of more than 4300 digits
         found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", str(error), re.DOTALL)
         where, what = (f":{found.group(2)}", found.group(1)) if found else ("", str(error))
         raise BadConfig(f"{name}{where}: not valid TOML: {what[:1].lower()}{what[1:]}") from None
@@ -189,6 +190,7 @@ def parse_value(text: str) -> Plain:
 
 
 # ---------------------------------------------------------------------- rules
+LARGEST = 1_000_000  # of a rule's parameters
 CHANGES = ("severity", "for", "parameters")
 
 
@@ -212,7 +214,7 @@ def _change(rule: Rule, config: Config) -> Rule:
     if "severity" in changes:
         where = config.at("rules", rule.name, "severity")
         severity = Severity.parse(known(changes["severity"], [str(s) for s in Severity], "severity", where))
-    if not isinstance(hold, int) or isinstance(hold, bool) or hold < 0:
+    if not isinstance(hold, int) or isinstance(hold, bool) or not 0 <= hold <= LARGEST:
         raise BadConfig(f"{config.at('rules', rule.name, 'for')}: must be a number of reports, not {hold!r}")
     parameters = {**dict(rule.parameters), **_parameters(rule, changes.get("parameters", {}), config)}
     fixed = "severity" in changes
@@ -231,6 +233,8 @@ def _parameters(rule: Rule, given: Any, config: Config) -> dict[str, Any]:
         if type(value) not in wanted:
             name = {bool: "true or false", int: "a whole number", float: "a number"}.get(type(default), "a text")
             raise BadConfig(f"{where}: {key} must be {name}, not {value!r}")
+        if wanted not in ((bool,), (str,)) and not 0 < value <= LARGEST:
+            raise BadConfig(f"{where}: {key} must be above 0 and at most {LARGEST:,}, not {value!r}")
     return given
 
 
@@ -253,14 +257,21 @@ def _line_of(text: str, keys: tuple[str, ...]) -> int | None:
     The parser of the standard library doesn't say, so this looks for what people write: a table's header, or
     the key at the beginning of a line below the right header.
     """
+    places = _places(text)
+    found = (places.get((".".join(keys), "")), places.get((".".join(keys[:-1]), keys[-1])))
+    return min((number for number in found if number is not None), default=None)
+
+
+@functools.lru_cache(maxsize=4)
+def _places(text: str) -> dict[tuple[str, str], int]:
+    """Return the line of each (table, "") header and each (table, key)."""
     header, table = re.compile(r"\s*\[([^\[\]]+)\]\s*(#.*)?"), ""
+    key_first = re.compile(r"\s*(\"[^\"]*\"|'[^']*'|[\w-]+)\s*[=.]")
+    places: dict[tuple[str, str], int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if found := header.fullmatch(line):
             table = ".".join(p.strip().strip("\"'") for p in found.group(1).split("."))
-            if table == ".".join(keys):
-                return number
-        elif table == ".".join(keys[:-1]):
-            key = re.match(r"\s*(\"[^\"]*\"|'[^']*'|[\w-]+)\s*[=.]", line)
-            if key and key.group(1).strip("\"'") == keys[-1]:
-                return number
-    return None
+            places.setdefault((table, ""), number)
+        elif key := key_first.match(line):
+            places.setdefault((table, key.group(1).strip("\"'")), number)
+    return places

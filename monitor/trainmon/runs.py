@@ -36,6 +36,8 @@ def discover(path: str, roles: RoleTable | None = None) -> list[RunSpec]:
     """
     if path == "-":
         return [RunSpec("stdin", (SourceSpec("stdin", (Path("-"),)),))]
+    if not path:  # a variable of the shell that isn't set; Path("") would be the current directory
+        raise BadInput("''", "is an empty path; give a file, a directory or -")
     p = Path(path)
     shown = showable(path)
     try:

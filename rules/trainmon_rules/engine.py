@@ -108,7 +108,7 @@ class Run:
     sources: list[str] = field(default_factory=list)
     told: Mapping[str, Source] = field(default_factory=dict, repr=False)  # all sources of the session, by name
     _last: Finding | None = None  # of the findings, once there are too many: the one that was decided last
-    _dropped: dict[tuple[Any, ...], int] = field(default_factory=dict)  # index of the last one dropped, by series
+    _heard: dict[tuple[Any, ...], int] = field(default_factory=dict)  # index of the last finding, by rule and series
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -160,6 +160,10 @@ class Run:
 
         Which are the first doesn't depend on the order in which they come.
         """
+        *series, index = found.key
+        is_new = index > self._heard.get(tuple(series), -1)
+        if is_new:
+            self._heard[tuple(series)] = index
         if found.key in self.findings or len(self.findings) < MAX_FINDINGS:
             self.findings[found.key] = found
             return
@@ -168,11 +172,8 @@ class Run:
         if _decided(found) < _decided(self._last):
             del self.findings[self._last.key]
             self.findings[found.key] = found
-            found, self._last = self._last, None
-        *series, index = found.key
-        if index > self._dropped.get(tuple(series), -1):  # not one more word about an episode that was counted
-            self._dropped[tuple(series)] = index
-            self.dropped_findings += 1
+            self._last, is_new = None, True  # the one that made room is counted
+        self.dropped_findings += is_new
 
     def attempt(self, number: int) -> Attempt:
         """Return the attempt, opening it (and those before) if need be."""
@@ -266,6 +267,8 @@ class Session:
                     continue
                 run = self._run(segment.run, src)
                 if self._take(src, run, segment):
+                    changed[segment.run] = run
+                if run.queued and self._drain(segment.run, run):  # while the companions still hold what was then
                     changed[segment.run] = run
             changed.update({k: r for k, r in enumerate(self.runs) if r.queued and self._drain(k, r)})
         return list(changed.values())

@@ -93,7 +93,7 @@ class History:
             return cells
         value = np.concatenate(self._values)
         good = value[np.isfinite(value)]
-        low, mean, high = (good.min(), good.mean(), good.max()) if len(good) else (np.inf, 0.0, -np.inf)
+        low, mean, high = (good.min(), _mean(good), good.max()) if len(good) else (np.inf, 0.0, -np.inf)
         rest = (self._steps[0][0], low, mean, high, len(value) - len(good))
         step, lows, means, highs, bad = (np.append(c, r) for c, r in zip(cells, rest, strict=True))
         return step, lows, means, highs, bad
@@ -113,7 +113,10 @@ def _pair(
     """Merge cells 0 and 1, 2 and 3, …; cells without a finite value weigh nothing."""
     total = n[0::2] + n[1::2]
     weight = n[1::2] / np.maximum(total, 1)
-    both = mean[0::2] + (mean[1::2] - mean[0::2]) * weight
+    a, b = mean[0::2], mean[1::2]
+    with np.errstate(over="ignore", invalid="ignore"):
+        both = a + (b - a) * weight
+    both = np.where(np.isfinite(both), both, a * (1 - weight) + b * weight)  # ±1e308: their difference is no number
     return (
         total,
         both,
@@ -122,3 +125,10 @@ def _pair(
         first[0::2],
         last[1::2],
     )
+
+
+def _mean(value: FloatArray) -> float:
+    """Return the mean of finite values, also where their sum is no number."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(value.mean())
+    return mean if np.isfinite(mean) else float((value / len(value)).sum())

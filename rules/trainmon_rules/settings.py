@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +16,8 @@ from typing import Any
 from trainmon_rules.errors import BadConfig
 from trainmon_rules.yamlfile import load_packaged
 
+HUGE = 1e30  # no setting is larger; beyond it, arithmetic on settings overflows
+LONGEST = 64  # characters of a number
 KINDS = {"number": "a number", "integer": "a whole number", "flag": "yes or no", "text": "a name"}
 _NUMBER = re.compile(r"^[+-]?(\d[\d_,]*\.?\d*|\.\d+)(e[+-]?\d+)?\s*([kmbt%]?)$", re.IGNORECASE)
 _SUFFIX = {"": 1.0, "%": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
@@ -157,13 +158,13 @@ def _number(value: Any) -> float | None:
     if isinstance(value, bool):
         return float(value)
     if isinstance(value, int | float):
-        return float(value) if math.isfinite(value) else None
-    match = _NUMBER.match(value.strip()) if isinstance(value, str) else None
+        return float(value) if abs(value) < HUGE else None
+    match = _NUMBER.match(value.strip()) if isinstance(value, str) and len(value) <= LONGEST else None
     if match is None:
         return None
     digits = match[1].replace("_", "").replace(",", "") + (match[2] or "")
     number = float(digits) * _SUFFIX[match[3].lower()]
-    return number if math.isfinite(number) else None
+    return number if abs(number) < HUGE else None
 
 
 def _leaf(path: str) -> str:

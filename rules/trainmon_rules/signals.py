@@ -5,6 +5,7 @@ Each function answers some of the routing table's questions; `facts` names and d
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -134,7 +135,7 @@ def loss_facts(attempt: Attempt, lead: Finding, settings: Mapping[str, Any]) -> 
         facts["loss_saturated"] = True
     given = settings.get("num_classes")
     for classes in (given,) if given else (2, 10, 100, 1000):
-        if level is not None and classes > 1 and abs(level - np.log(classes)) < 0.01 * np.log(classes):
+        if level is not None and classes > 1 and abs(level - math.log(classes)) < 0.01 * math.log(classes):
             facts |= {"loss_at_chance": True, "chance_classes": classes}
     return facts
 

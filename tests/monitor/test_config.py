@@ -188,3 +188,37 @@ def test_a_severity_of_the_users_is_the_last_word(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     [run] = replay("run.jsonl", settings=load_settings()).runs
     assert [(i.symptom, i.severity) for i in run.incidents] == [("nonfinite", "info")]
+
+
+@pytest.mark.parametrize(
+    ("rule", "parameter", "value"),
+    [
+        ("overfit", "last", "0"),
+        ("overfit", "last", "-3"),
+        ("overfit", "patience", "9223372036854775807"),
+        ("grad-explosion", "ratio", "0.0"),
+        ("grad-explosion", "ratio", "-1.0"),
+        ("grad-explosion", "ratio", "1e308"),
+        ("grad-explosion", "ratio", "inf"),
+        ("grad-explosion", "ratio", "nan"),
+    ],
+)
+def test_absurd_parameters_are_refused(tmp_path, rule, parameter, value):
+    file = write(tmp_path, f"[rules.{rule}]\nparameters = {{{parameter} = {value}}}\n")
+    with pytest.raises(BadConfig, match=f"{parameter} must be above 0 and at most 1,000,000, not"):
+        load_settings(file)
+
+
+def test_a_hold_without_end_is_refused(tmp_path):
+    with pytest.raises(BadConfig, match="must be a number of reports"):
+        load_settings(write(tmp_path, f"[rules.nonfinite]\nfor = {10**9}\n"))
+
+
+def test_a_number_of_more_digits_than_python_reads_is_no_fault_of_ours(tmp_path):
+    with pytest.raises(BadConfig, match="not valid TOML"):
+        load_settings(write(tmp_path, f"[set]\nx = {'9' * 5000}\n"))
+
+
+def test_a_file_of_nonsense_is_refused_by_its_size(tmp_path):
+    with pytest.raises(BadConfig, match="larger than 65536 bytes"):
+        load_settings(write(tmp_path, f"[{'.'.join('b' * 40_000)}]\n"))

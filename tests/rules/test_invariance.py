@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from trainmon.readers.jsonl import JsonlReader
 from trainmon_rules.diagnosis import Knowledge
 from trainmon_rules.engine import Session, Settings
-from trainmon_rules.points import Batch, chunk
+from trainmon_rules.points import Batch, Params, chunk
 from trainmon_rules.postmortem import report_runs
 from trainmon_rules.report import run_dict
 
@@ -147,3 +147,32 @@ def test_sources_interleaved_at_random_change_nothing(seed, order):
 def test_reading_either_source_first_changes_nothing(start):
     sources = two_sources(5)
     assert story(interleave(sources, [start + 2 * 500])) == story(interleave(sources, []))
+
+
+def test_settings_in_the_middle_of_a_batch_do_not_take_the_companion_away():
+    """Settings cut a batch in segments; an evaluation in the first is judged beside the training loss of then."""
+    n = 3000
+    loss = [1.0 / (1 + i / 100) for i in range(n)]
+    evals = list(range(9, n, 10))
+    val = [loss[i] + 0.2 + max(0, i - 300) / 1000 for i in evals]
+    batch = Batch(
+        [chunk("loss", range(n), loss, row=range(n)), chunk("val_loss", evals, val, row=evals)],
+        [Params(row, {"max_grad_norm": 1.0}) for row in (900, 1800, 2900)],
+    )
+
+    def story_of(batches):
+        session = Session("run", SETTINGS)
+        for b in batches:
+            session.feed("log", b)
+        session.end()
+        return story(session)
+
+    pieces = [
+        Batch(
+            [c.cut(*np.searchsorted(c.row, [a, a + 100])) for c in batch.chunks],
+            [e for e in batch.events if a <= e.row < a + 100],
+        )
+        for a in range(0, n, 100)
+    ]
+    assert story_of([batch]) == story_of(pieces)
+    assert "overfit" in str(story_of([batch]))
