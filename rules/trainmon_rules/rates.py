@@ -71,6 +71,8 @@ def rate_facts(attempt: Attempt, lead: Finding, settings: Mapping[str, Any]) -> 
     end = _seen(series, series.last_step) if series is not None else {}
     # A schedule passes through small rates, so its peak is what is judged; within the warm-up nobody knows it.
     peak = end.get("peak_learning_rate") if end.get("lr_phase") != "warmup" else None
+    if facts.get("learning_rate"):
+        facts["rate_then"] = usual.place(facts["learning_rate"])
     return facts | placed({**settings, **facts}, peak or settings.get("learning_rate"))
 
 

@@ -401,8 +401,11 @@ def test_a_run_that_never_learned_is_judged_by_its_peak_rate_not_by_its_warm_up(
 
 
 def test_a_rate_of_a_warm_up_that_goes_on_is_no_rate_too_low():
-    rows = nan_run(12, 8, lr=lambda k: 1e-7 * (k + 1))
-    assert not any("below the usual" in s for s in spoken(diagnosed(rows)))
+    d = diagnosed(nan_run(12, 8, lr=lambda k: 1e-7 * (k + 1)))
+    assert not any("below the usual" in s for s in spoken(d))
+    assert "learning_rate" not in changes(d)  # nor is it lowered further
+    [out] = [c for c in d.ruled_out if c.cause == "learning rate too high"]
+    assert out.evidence_against == ("the rate was only 9e-07 then",)
 
 
 @pytest.mark.parametrize(
@@ -563,11 +566,17 @@ def test_a_policy_that_collapses_gets_the_advice_of_its_field():
 
 def test_what_follows_from_a_collapse_says_so_and_has_no_second_set_of_fixes():
     [after] = [i for i in reported([collapsing(k) for k in range(80)]) if i.symptom == "plateau"]
-    assert after.causes[0].cause == "what an earlier incident left behind"
-    assert any("heldout_false_refuse_rate stands at 1" in s for s in spoken(after))
+    assert [c.cause for c in after.causes] == ["what an earlier incident left behind"]
     assert "learning rate too low" in {c.cause for c in after.ruled_out}
-    assert after.fixes[0].action.startswith("Treat what began at step")
-    assert not any("learning_rate" in (f.change or {}) for f in after.fixes)
+    assert [f.action.split(" at ")[0] for f in after.fixes] == ["Treat what began"]
+
+
+def test_a_rate_that_comes_to_stand_at_its_worst_is_noticed():
+    run = watched([{**collapsing(k), "entropy": 0.7} for k in range(80)]).session.runs[0]
+    [incident] = [i for i in run.incidents if i.symptom == "plateau"]
+    facts = find_facts(incident, run)
+    assert (facts["pinned_tag"], facts["pinned_at"]) == ("heldout_false_refuse_rate", 1.0)
+    assert facts["entropy_collapsed"] is False
 
 
 def test_a_sparse_reward_is_named():
