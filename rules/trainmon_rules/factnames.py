@@ -30,6 +30,7 @@ DERIVED: Mapping[str, str] = {
     "usual_rate_low": "lower end of the usual peak rates of the optimizer",
     "usual_rate_high": "upper end of them",
     "usual_rate_start": "where to begin without knowing better",
+    "rate_then": "where the logged rate of that moment lies in the usual range (see rate_place)",
     "judged_rate": "the run's peak rate, or its rate as told",
     "rate_share": "the incident's rate as a part of that",
     "share_percent": "the same in percent",

@@ -68,9 +68,12 @@ def rate_facts(attempt: Attempt, lead: Finding, settings: Mapping[str, Any]) -> 
     usual = usual_rate(settings.get("optimizer"))
     facts |= {"usual_rate_low": usual.low, "usual_rate_high": usual.high, "usual_rate_start": usual.start}
     series = series_of_role(attempt, "learning_rate", lead.source)
-    span = extremes(series, series.last_step) if series is not None else None
-    judged = span[1] if span else settings.get("learning_rate")  # a schedule passes through small rates
-    return facts | placed({**settings, **facts}, judged)
+    end = _seen(series, series.last_step) if series is not None else {}
+    # A schedule passes through small rates, so its peak is what is judged; within the warm-up nobody knows it.
+    peak = end.get("peak_learning_rate") if end.get("lr_phase") != "warmup" else None
+    if facts.get("learning_rate"):
+        facts["rate_then"] = usual.place(facts["learning_rate"])
+    return facts | placed({**settings, **facts}, peak or settings.get("learning_rate"))
 
 
 def placed(facts: Mapping[str, Any], judged: float | None) -> dict[str, Any]:

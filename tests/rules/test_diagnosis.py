@@ -4,19 +4,23 @@ import copy
 import itertools
 import math
 import pickle
+import re
 
 import pytest
 
 from trainmon import Monitor
+from trainmon_rules.conditions import show
 from trainmon_rules.diagnosis import Knowledge, diagnose, put_right
 from trainmon_rules.engine import Settings
 from trainmon_rules.factnames import fact_names
 from trainmon_rules.facts import find_facts
 from trainmon_rules.findings import Finding, Severity, State
+from trainmon_rules.fixes import advise, in_one_voice
 from trainmon_rules.incidents import group
 from trainmon_rules.knowledge import parse_table, shipped_table
 from trainmon_rules.report import Route
 from trainmon_rules.rules import SYMPTOMS
+from trainmon_rules.table import FixRule
 from trainmon_rules.yamlfile import load_packaged
 
 NAN = math.nan
@@ -307,6 +311,289 @@ def test_a_collapsed_loss_scale():
     assert primary(d) == "batch-size-and-memory-tradeoffs"
     assert ranks(d)["pytorch-engineering"] == "cross-pack"
     assert ranks(d).get("learning-rate-scheduling") in (None, "also")
+
+
+# ------------------------------------------------------------------------- advice that fits, in one voice
+def reported(rows, params=None, answers=None):
+    return watched(rows, params, answers).report().runs[0].incidents
+
+
+def spoken(d):
+    """All that is said for, against and about the causes, and in the fixes."""
+    causes = [s for c in (*d.causes, *d.ruled_out) for s in (c.why, *c.evidence_for, *c.evidence_against)]
+    return causes + [f.action for f in d.fixes] + [r.why for r in d.routes]
+
+
+def warming(k):
+    """Nothing is learnt during a warm-up from 1e-5 to 1e-4, nor at its peak."""
+    return {"loss": 2.3 + 0.001 * (k * 7 % 3), "lr": min(1e-4, 1e-5 * (k + 1))}
+
+
+def collapsing(k, metric="accuracy"):
+    """A policy that is trained from rewards, refuses everything from step 25 on and stays there."""
+    bad = k >= 25
+    return {
+        metric: 0.6 if k >= 40 else 0.99 - 0.03 * max(0, min(k - 25, 13)),
+        "mean_reward": (0.2 if bad else 0.9) + 0.02 * (k * 7 % 5),
+        "policy_loss": 0.1 * ((k * 7) % 5),
+        "entropy": 0.7 * 0.3 ** max(0, k - 20),
+        "heldout_false_refuse_rate": 1.0 if bad else 0.05 + 0.01 * (k % 3),
+        "lr": 2e-5,
+        "step": 25 * k,
+    }
+
+
+def test_no_report_of_a_run_moves_one_setting_up_and_down():
+    everything = [
+        [collapsing(k) for k in range(60)],
+        nan_run(grad=leading),
+        [warming(k) for k in range(60)],
+        [{"loss": 2.0 - 0.02 * min(k, 60), "val/loss": 1.5 + 0.01 * abs(k - 20), "lr": 1e-4} for k in range(120)],
+        [
+            {"loss": 0.7 if k > 60 else math.exp(-k / 9) + 0.01 * (k % 3), "acc": 0.5 if k > 60 else 0.9}
+            for k in range(160)
+        ],
+    ]
+    for rows in everything:
+        for given in ({}, {"precision": "fp16"}, {"learning_rate": 10}, {"dataset_size": 300}):
+            fixes = [f.action for i in reported(rows, answers=given) for f in i.fixes]
+            up = [a for a in fixes if a.startswith(("Raise the learning rate", "Halve the warm-up"))]
+            down = [a for a in fixes if a.startswith(("Lower the learning rate", "Let the rate decay", "Take smaller"))]
+            assert not (up and down), fixes
+            for i in reported(rows, answers=given):
+                keys = [k for f in i.fixes for k in (f.change or {})]
+                assert len(keys) == len(set(keys))
+
+
+def test_without_numbers_the_directions_still_exclude_each_other():
+    no_rate = [{"loss": 2.3 + 0.001 * (k % 3)} for k in range(60)]
+    d = supposed("plateau", no_rate)
+    said = [f.action for f in d.fixes if "learning rate" in f.action or "rate decay" in f.action]
+    assert len(said) == 1
+    flat, fall = (advise(supposed_fixes(name), {}) for name in ("learning-rate-too-low", "learning-rate-too-high"))
+    assert flat[0].moves == {"learning_rate": "up"}
+    assert fall[0].moves == {"learning_rate": "down"}
+    first, later = in_one_voice([fall, flat])
+    assert first == fall
+    assert not any("learning_rate" in a.moves for a in later)
+    assert in_one_voice([fall, fall]) == [fall, fall]
+
+
+def supposed_fixes(cause):
+    return shipped_table().causes[cause].fixes
+
+
+def test_the_earlier_incident_speaks_for_precision_and_clipping():
+    def advice(**change):
+        rule = FixRule("x", "gradient-management", None, {}, {}, change)
+        return advise([rule], {"max_grad_norm": 5.0})
+
+    to_bf16, to_fp32 = advice(precision={"value": "bf16"}), advice(precision={"value": "fp32"})
+    tighter, looser = advice(max_grad_norm={"value": 1.0}), advice(max_grad_norm={"times": ["max_grad_norm", 2]})
+    assert in_one_voice([to_bf16, to_fp32, tighter, looser, to_bf16]) == [to_bf16, (), tighter, (), to_bf16]
+
+
+def test_a_run_that_never_learned_is_judged_by_its_peak_rate_not_by_its_warm_up():
+    [incident] = [i for i in reported([warming(k) for k in range(60)]) if i.symptom == "flat"]
+    assert changes(incident)["learning_rate"] == pytest.approx(3e-4)
+    assert any("from 0.0001 to between 0.0002 and 0.0005" in f.action for f in incident.fixes)
+    assert not any("lower end" in s for s in spoken(incident))
+
+
+def test_a_rate_of_a_warm_up_that_goes_on_is_no_rate_too_low():
+    d = diagnosed(nan_run(12, 8, lr=lambda k: 1e-7 * (k + 1)))
+    assert not any("below the usual" in s for s in spoken(d))
+    assert "learning_rate" not in changes(d)  # nor is it lowered further
+    [out] = [c for c in d.ruled_out if c.cause == "learning rate too high"]
+    assert out.evidence_against == ("the rate was only 9e-07 then",)
+
+
+@pytest.mark.parametrize(
+    ("rate", "optimizer", "cause", "said"),
+    [
+        (10, None, "learning rate too high", "10 is far above the usual 1e-05 to 0.01"),
+        (1e-7, None, "learning rate too low", "1e-07 is far below the usual 1e-05 to 0.01"),
+        (1e-5, "sgd", "learning rate too low", "1e-05 is far below the usual 0.001 to 1"),
+        (0.3, "adamw", "learning rate too high", "0.3 is far above the usual 1e-05 to 0.01"),
+    ],
+)
+def test_a_rate_that_is_told_counts_and_leads_into_the_usual_range(rate, optimizer, cause, said):
+    answers = {"learning_rate": rate} | ({"optimizer": optimizer} if optimizer else {})
+    d = supposed("flat", [{"loss": 2.0 + 0.001 * (k % 3)} for k in range(60)], answers)
+    assert d.causes[0].cause == cause
+    assert d.causes[0].evidence_for == (said,)
+    assert changes(d)["learning_rate"] == {"sgd": 1e-2}.get(optimizer, 3e-4)
+    assert d.questions == ()
+
+
+def test_a_usual_rate_is_neither():
+    rows = [{"loss": 2.0 + 0.001 * (k % 3)} for k in range(60)]
+    for rate, optimizer in ((0.1, "sgd"), (3e-4, "adamw"), (0.1, None)):
+        answers = {"learning_rate": rate} | ({"optimizer": optimizer} if optimizer else {})
+        text = " ".join(spoken(supposed("flat", rows, answers)))
+        assert "far " not in text
+        assert "lower end" not in text
+
+
+def test_the_question_for_the_optimizer_takes_it():
+    rows = [{"loss": 2.0 + 0.001 * (k % 3)} for k in range(60)]
+    [asked] = supposed("flat", rows).questions
+    assert asked.endswith("(answer with --set learning_rate=0.0003 --set optimizer=adamw)")
+    [still] = supposed("flat", rows, {"optimizer": "sgd"}).questions
+    assert still.endswith("(answer with --set learning_rate=0.0003)")
+    assert any("instead of sgd" in f.action for f in supposed("flat", rows, {"optimizer": "sgd"}).fixes)
+    assert not any("AdamW with" in f.action for f in supposed("flat", rows, {"optimizer": "adamw"}).fixes)
+
+
+def zero_metric(n=60):
+    rows = [{"loss": 2e-2 * 0.8**k + 1e-6, "lr": 2.5e-3 * (1 - k / 61)} for k in range(n)]
+    rows[-1]["val/AP50"] = 0.0
+    return rows
+
+
+def test_a_metric_of_0_beside_a_vanished_loss_is_about_labels_and_evaluation():
+    [incident] = [i for i in reported(zero_metric()) if i.symptom == "flat"]
+    assert "are there any labels?" in incident.summary
+    assert [c.cause for c in incident.causes] == ["labels or evaluation of the validation set", "data pipeline"]
+    assert "learning rate too low" in {c.cause for c in incident.ruled_out}
+    assert not any("learning_rate" in (f.change or {}) for f in incident.fixes)
+    assert primary(incident) == "learning-rate-scheduling"  # the table's
+    assert "labels and evaluation come before it" in incident.routes[0].why
+    assert "--set labels_loaded=no" in incident.questions[0]
+    [no] = [i for i in reported(zero_metric(), answers={"labels_loaded": "no"}) if i.symptom == "flat"]
+    assert no.causes[0].cause == "data pipeline"
+    assert no.questions == ()
+
+
+@pytest.mark.parametrize("size", [500, 5000, 50_000, 5_000_000])
+def test_the_size_of_the_dataset_decides_about_augmentation(size):
+    rows = [{"loss": 2.0 - 0.02 * k, "val/loss": 1.5 + 0.01 * abs(k - 20)} for k in range(60)]
+    d = supposed("overfit", rows, {"dataset_size": size}, role="val_loss")
+    wanted = {500: "heavy", 5000: "medium", 50_000: "light", 5_000_000: None}[size]
+    assert changes(d).get("augmentation") == wanted
+    first = [f.action for f in d.fixes if "augment" in f.action.lower()]
+    assert len(first) == (wanted is not None)
+    if size == 500:
+        assert d.fixes[0].action == "Augment heavily: with only 500 examples augmentation is critical"
+    if size == 5_000_000:
+        assert "up to 100K" not in " ".join(spoken(d))
+        assert ranks(d)["data-augmentation-strategies"] == "also"
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("rows", [nan_run(5, 0, lr=None), nan_run(grad=leading), nan_run(grad=calm)])
+def test_with_full_range_nobody_talks_of_half_precision(precision, rows):
+    d = diagnosed(rows, answers={"precision": precision})
+    said = " ".join(s for s in spoken(d) if "needs no loss scale" not in s)
+    assert not re.search("FP16|FP8|loss scale|GradScaler", said)
+
+
+def test_the_tables_first_stop_says_how_it_fits_this_run():
+    d = diagnosed(nan_run(grad=calm))
+    assert primary(d) == "gradient-management"
+    assert "although the gradient norm was calm here" in d.routes[0].why
+    flat = supposed("flat", [{"loss": math.log(10), "lr": 1e-3} for _ in range(60)])
+    assert "here the data are as suspect" in flat.routes[0].why
+    led = diagnosed(nan_run(grad=leading))
+    assert "exploding gradients are the most common cause" in led.routes[0].why
+
+
+def test_a_log_that_begins_late_says_nothing_about_the_start_of_the_run():
+    rows = [{**r, "step": 12_695 + k} for k, r in enumerate(nan_run(20, 2, lr=None))]
+    d = diagnosed(rows)
+    assert not any("of the run" in s for s in spoken(d))
+    assert "bad initialization" not in {c.cause for c in d.causes}
+    early = diagnosed([{**r, "step": 100 * k} for k, r in enumerate(nan_run(20, 2, lr=None))])
+    assert any("it began in report 3 of the run" in s for s in spoken(early))
+
+
+def test_excerpts_with_holes_are_no_beginning_either():
+    steps = [708, 1954, 1956]
+    run = watched([{"loss": NAN, "step": s} for s in steps]).session.runs[0]
+    facts = find_facts(run.incidents[0], run)
+    assert facts["mid_run"] is True
+    assert "at_start" not in facts
+
+
+def test_one_number_for_one_thing():
+    rows = [{"loss": 3 * 0.97**k, "grad_norm": 1.0 + 0.1 * (k % 3) if k < 60 else 5000.0} for k in range(66)]
+    d = diagnosed(rows)
+    assert d.symptom == "grad-explosion"
+    [said] = [s for c in d.causes for s in c.evidence_for if "× its usual level" in s]
+    assert said == f"the gradient norm reached {show(d.evidence['ratio'])}× its usual level"
+    rows = [{"loss": 2.0 * 0.95**k + 0.02, "val/loss": 1.5 + 0.02 * abs(k - 20) + 0.004 * (k % 2)} for k in range(60)]
+    [overfit] = [i for i in reported(rows) if i.symptom == "overfit"]
+    best, now = show(overfit.evidence["best"]), show(overfit.evidence["last three"])
+    assert f"the validation loss is {now}, after its best {best}" in overfit.causes[0].evidence_for[0]
+
+
+def test_both_losses_rising_is_not_learning_by_heart():
+    rows = [
+        {"loss": 1e-3 * (1 + (k - 20) / 40 if k > 20 else 2 - k / 20), "val/loss": 4e-4 + 1e-5 * abs(k - 20)}
+        for k in range(60)
+    ]
+    evidence = {
+        "best": 4e-4,
+        "best at step": 20,
+        "last three": 8e-4,
+        "training loss then": 1e-3,
+        "training loss now": 2e-3,
+    }
+    d = supposed("overfit", rows, role="val_loss", evidence=evidence)
+    assert d.causes[0].cause == "training worsens too"
+    assert d.causes[0].evidence_for == ("the training loss rose with it, from 0.001 to 0.002",)
+    assert not {"dropout", "weight_decay", "augmentation"} & set(changes(d))
+    assert primary(d) == "overfitting-prevention"
+    below = supposed("overfit", rows, role="val_loss", evidence={**evidence, "training loss then": 3e-3})
+    assert any("no sign of learning by heart" in s for s in below.causes[0].evidence_against)
+
+
+# ------------------------------------------------------------------------------ runs that learn from rewards
+SUPERVISED = ("mislabelled", "single batch", "logits or probabilities", "BF16", "dropout", "Augment")
+
+
+def test_a_policy_that_collapses_gets_the_advice_of_its_field():
+    first, *later = reported([collapsing(k) for k in range(60)])
+    assert first.symptom == "divergence"
+    assert first.causes[0].cause == "too little exploration"
+    assert any("the policy's entropy fell from 0.7 to" in s for s in first.causes[0].evidence_for)
+    assert primary(first) == "gradient-management"
+    assert ranks(first)["deep-rl"] == "cross-pack"
+    assert first.questions == ()
+    for i in (first, *later):
+        assert not any(word in f.action for f in i.fixes for word in SUPERVISED)
+
+
+def test_what_follows_from_a_collapse_says_so_and_has_no_second_set_of_fixes():
+    [after] = [i for i in reported([collapsing(k) for k in range(80)]) if i.symptom == "plateau"]
+    assert [c.cause for c in after.causes] == ["what an earlier incident left behind"]
+    assert "learning rate too low" in {c.cause for c in after.ruled_out}
+    assert [f.action.split(" at ")[0] for f in after.fixes] == ["Treat what began"]
+
+
+def test_a_rate_that_comes_to_stand_at_its_worst_is_noticed():
+    run = watched([{**collapsing(k), "entropy": 0.7} for k in range(80)]).session.runs[0]
+    [incident] = [i for i in run.incidents if i.symptom == "plateau"]
+    facts = find_facts(incident, run)
+    assert (facts["pinned_tag"], facts["pinned_at"]) == ("heldout_false_refuse_rate", 1.0)
+    assert facts["entropy_collapsed"] is False
+
+
+def test_a_sparse_reward_is_named():
+    rows = [{"train/return": -50.0 if k % 9 else -49.0, "step": 100 * k} for k in range(60)]
+    [incident] = reported(rows)
+    assert incident.symptom == "flat"
+    assert incident.causes[0].cause == "no reward to learn from"
+    assert "the reward is -50 in nearly every report" in incident.causes[0].evidence_for
+    assert not any(word in f.action for f in incident.fixes for word in SUPERVISED)
+    assert primary(incident) == "learning-rate-scheduling"
+
+
+def test_a_metric_that_falls_while_the_reward_rises_is_a_gamed_reward():
+    rows = [{**collapsing(k), "mean_reward": 0.1 + 0.01 * k, "entropy": 0.7} for k in range(60)]
+    first = reported(rows)[0]
+    assert first.causes[0].cause == "the reward is gamed"
+    assert any(s.startswith("the reward held (0.12 first, ") for s in first.causes[0].evidence_for)
 
 
 # ------------------------------------------------------------------------------------------- the contracts

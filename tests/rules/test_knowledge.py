@@ -11,6 +11,7 @@ from trainmon_rules.diagnosis import Knowledge
 from trainmon_rules.errors import BadConfig
 from trainmon_rules.factnames import DERIVED, fact_names
 from trainmon_rules.knowledge import load_table, parse_table, sheet_text, shipped_table
+from trainmon_rules.rates import usual_rate, usual_rates
 from trainmon_rules.rules import SYMPTOMS
 from trainmon_rules.settings import parse_vocabulary, read_settings, vocabulary
 from trainmon_rules.yamlfile import load_packaged
@@ -130,6 +131,24 @@ def test_every_cause_belongs_to_a_symptom():
     assert set(table.causes) == {c for entry in table.symptoms.values() for c, _ in entry.causes}
 
 
+def test_causes_are_told_in_a_name_and_a_clause():
+    causes = shipped_table().causes.values()
+    assert len({c.name for c in causes}) == len(causes)
+    for c in causes:
+        assert len(c.name) <= 45, c.name
+        assert len(c.why) <= 80, c.why
+        assert not c.why.endswith("."), c.why
+
+
+def test_usual_rates_are_ranges_and_the_first_is_for_any_optimizer():
+    assert usual_rate(None) == usual_rate("unheard-of") == usual_rates()[0]
+    assert usual_rate("AdamW_torch_fused").optimizers[0] == "adam"
+    for u in usual_rates():
+        assert u.low < u.start < u.high
+        places = [u.place(r) for r in (u.low / 20, u.low / 2, u.low, u.start, u.high, 2 * u.high, 2 * u.far * u.high)]
+        assert places == ["far-below", "below", "low-end", "usual", "usual", "above", "far-above"]
+
+
 def test_nothing_is_read_before_it_is_needed():
     shipped_table.cache_clear()
     knowledge = Knowledge.load()
@@ -185,6 +204,17 @@ def gpu(r, **test):
         (lambda r, c, s: first_fix(c, change={"loss_scale": {"half": 1}}), "unknown operation 'half'"),
         (lambda r, c, s: first_fix(c, action="from {weight_decay}"), "needs `plain`, to be said where weight_decay"),
         (lambda r, c, s: first_fix(c, sheet="experiment-tracking"), "among the cause's routes"),
+        (lambda r, c, s: first_fix(c, touches=["precison"]), "did you mean 'precision'"),
+        (
+            lambda r, c, s: c["loss-scale"].update(unless=[{"rl": True}]),
+            "causes.yaml: loss-scale: unless: unknown fact",
+        ),
+        (lambda r, c, s: c["loss-scale"].pop("name"), "causes.yaml: loss-scale: the key 'name' is missing"),
+        (
+            lambda r, c, s: r["rewordings"][0].update(route="grads"),
+            "routing.yaml: rewordings: 1: unknown sheet or pack",
+        ),
+        (lambda r, c, s: r["rewordings"][0].update(why="{x}"), "rewordings: 1: unknown fact 'x'"),
         (lambda r, c, s: s["flat"].update(section="flatness"), "symptoms.yaml: flat: unknown section"),
         (lambda r, c, s: s["flat"]["causes"].update({"bad-luck": 1}), "symptoms.yaml: flat: unknown cause 'bad-luck'"),
         (lambda r, c, s: s["flat"]["routes"][0]["take"].append("loss-flatt"), "did you mean 'loss-flat'"),
@@ -254,6 +284,11 @@ def test_sentences_with_unknown_numbers_are_left_unsaid():
     assert fill("rose {x}×", {"x": 12.3456}) == "rose 12.3×"
     assert fill("rose {x}×", {}) is None
     assert fill("{x}", {"x": 65536.0}) == "65,536"
+
+
+def test_one_of_a_thing_is_singular():
+    assert fill("{n} reports, {m} reports", {"n": 1, "m": 11}) == "1 report, 11 reports"
+    assert fill("{n} times", {"n": 3.1}) == "3.1 times"
 
 
 @pytest.mark.parametrize(
