@@ -56,6 +56,8 @@ def explain(name: str, rules: Sequence[Rule]) -> str:
         pages.insert(0, _symptom(table.symptoms[name], table, rules))
     if name in table.packs:
         pages.append(_pack(name, table.packs[name]))
+    if begun := [sheet for sheet in table.sheets if sheet.startswith(f"{name}-")]:
+        pages.append(sheet_text(begun[0]).strip())  # a report's brackets name a sheet by its beginning
     return "\n\n".join(pages) + "\n"
 
 

@@ -25,7 +25,8 @@ def test_the_axis_in_a_word(axis, word):
 
 @pytest.mark.parametrize("sheet", sorted(shipped_table().sheets))
 def test_the_short_name_of_a_sheet_opens_it(sheet):
-    assert explain(short_name(sheet), Settings.default().rules) == explain(sheet, Settings.default().rules)
+    rules = Settings.default().rules
+    assert explain(short_name(sheet), rules).endswith(explain(sheet, rules))  # a cause of that name may stand before it
 
 
 def test_short_names():
