@@ -217,7 +217,7 @@ def _parameters(rule: Rule, given: Any, config: Config) -> dict[str, Any]:
         if type(value) not in wanted:
             name = {bool: "true or false", int: "a whole number", float: "a number"}.get(type(default), "a text")
             raise BadConfig(f"{where}: {key} must be {name}, not {value!r}")
-        if wanted != (bool,) and wanted != (str,) and not 0 < value <= LARGEST:
+        if wanted not in ((bool,), (str,)) and not 0 < value <= LARGEST:
             raise BadConfig(f"{where}: {key} must be above 0 and at most {LARGEST:,}, not {value!r}")
     return given
 
