@@ -14,13 +14,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from trainmon_rules import diagnosis
 from trainmon_rules.detectors import DETECTORS, Detector, Rule
-from trainmon_rules.engine import Settings
-from trainmon_rules.knowledge import shipped_table
+from trainmon_rules.diagnosis.diagnose import _merge, _ordered
+from trainmon_rules.diagnosis.knowledge import shipped_table
+from trainmon_rules.diagnosis.settings import vocabulary
+from trainmon_rules.diagnosis.table import CauseRule, FixRule, SymptomEntry, Table
 from trainmon_rules.report import Route
-from trainmon_rules.settings import vocabulary
-from trainmon_rules.table import CauseRule, FixRule, SymptomEntry, Table
+from trainmon_rules.state import Settings
 
 DOCS = Path(__file__).parent
 SHEETS = "../rules/trainmon_rules/sheets"
@@ -112,8 +112,9 @@ def symptoms() -> str:
         "A symptom is what an incident is called. Its causes are ranked by a prior (the number behind each) plus the "
         "weight of the evidence for it, minus that against it. Of several lists of sheets the first whose condition "
         "holds counts; the sheets of the likely causes follow it. Names in code font are settings "
-        "([config.md](config.md)) or facts found in the log (`trainmon_rules.facts.DERIVED` says what each means); "
-        "names in braces are filled in with their values. A fix is left out where its condition isn't met."
+        "([config.md](config.md)) or facts found in the log (`DERIVED` in `diagnosis/facts.py` says "
+        "what each means); names in braces are filled in with their values. A fix is left out where its condition "
+        "isn't met."
     )
     parts = [NOTE, "# The symptoms", intro, *(_entry(s, table) for s in table.symptoms.values())]
     parts += ["# The causes", *(_cause(c) for c in table.causes.values())]
@@ -126,7 +127,7 @@ def _entry(s: SymptomEntry, table: Table) -> str:
     out = [f"## {s.id}", f"**{s.title}**: {s.meaning}.", f"Found by: {', '.join(found) or 'no rule yet'}."]
     out.append("Causes: " + ", ".join(causes) + ".")
     for a in s.routes:
-        routes = diagnosis._ordered(diagnosis._merge([], a.routes))  # what the diagnosis makes of them
+        routes = _ordered(_merge([], a.routes))  # what the diagnosis makes of them
         out.append(f"Read{f', when {_when(a.when)}' if a.when else ''}:\n\n" + "\n".join(map(_route, routes)))
     if s.fixes:
         out.append("Do first, whatever the cause:\n\n" + "\n".join(map(_fix, s.fixes)))

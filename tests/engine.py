@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from trainmon_rules.engine import Session, Settings
+from trainmon_rules.engine import Session
 from trainmon_rules.points import Batch, chunk
+from trainmon_rules.state import Settings
 
 SETTINGS = Settings.default()
 

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from trainmon_rules.engine import Session, Settings
+from trainmon_rules.engine import Session
 from trainmon_rules.findings import Finding
 from trainmon_rules.points import Batch, chunk
+from trainmon_rules.state import Settings
 
 SETTINGS = Settings.default()
 

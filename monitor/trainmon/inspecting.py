@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from os import PathLike
 
+from trainmon.discovery.specs import RunSpec
 from trainmon.replaying import Progress, Reading, SourceFeed, find, read_run
-from trainmon.specs import RunSpec
 from trainmon_rules.diagnosis import Knowledge
-from trainmon_rules.engine import Settings
 from trainmon_rules.inspection import Inspection, RunFacts, SourceFacts, inspect_runs
 from trainmon_rules.report import SourceError
+from trainmon_rules.state import Settings
 
 
 def inspect(

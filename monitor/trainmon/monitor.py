@@ -11,12 +11,13 @@ import numpy as np
 
 from trainmon.readers.values import flatten, number
 from trainmon_rules.diagnosis import Knowledge
-from trainmon_rules.engine import Run, Session, Settings
+from trainmon_rules.engine import Session
 from trainmon_rules.findings import Severity
 from trainmon_rules.incidents import Incident
 from trainmon_rules.points import Batch, Chunk, Params
 from trainmon_rules.postmortem import report_incident, report_runs
 from trainmon_rules.report import IncidentReport, Report
+from trainmon_rules.state import Run, Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from trainmon.debug import debugging
+from trainmon.discovery.runs import RunSpec, SourceSpec, discover, distinct
 from trainmon.readers import HEAD, Reader, sniff
-from trainmon.runs import RunSpec, SourceSpec, discover, distinct
 from trainmon.sources import read_pieces
 from trainmon_rules.diagnosis import Knowledge
-from trainmon_rules.engine import Session, Settings
+from trainmon_rules.engine import Session
 from trainmon_rules.errors import BadInput
 from trainmon_rules.points import Batch
 from trainmon_rules.postmortem import report_runs
 from trainmon_rules.report import Report, RunReport, SourceError
+from trainmon_rules.state import Settings
 
 Progress = Callable[[str, int], None]
 """Told after each piece: the source's name and how many bytes of it were read."""

@@ -63,7 +63,7 @@ def show_manual(name: str | None, rules: Sequence[Rule]) -> None:
     """Write a page of the manual, or the names of all pages, to standard output; BadConfig for an unknown name."""
     from trainmon_exporters.manual_page import print_names, print_page  # noqa: PLC0415
     from trainmon_exporters.page import console_for  # noqa: PLC0415
-    from trainmon_rules.manual import explain, names  # noqa: PLC0415
+    from trainmon_rules.diagnosis.manual import explain, names  # noqa: PLC0415
 
     if name is None:
         print_names(names(rules), console_for(_stdout()))

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from trainmon_rules.engine import Attempt, Run, Session
+from trainmon_rules.engine import Session
 from trainmon_rules.report import Blind, RunReport, SourceError
 from trainmon_rules.series import Series
+from trainmon_rules.state import Attempt, Run
 
 SCHEMA = "trainmon.inspect/1"
 RECENT = 65  # points whose distances give the cadence

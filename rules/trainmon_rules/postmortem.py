@@ -9,12 +9,13 @@ from dataclasses import replace
 import numpy as np
 
 from trainmon_rules.diagnosis import Diagnosis, Knowledge, diagnose
-from trainmon_rules.engine import Attempt, Run, Session
+from trainmon_rules.diagnosis.fixes import in_one_voice
+from trainmon_rules.engine import Session
 from trainmon_rules.findings import Finding, Severity, State
-from trainmon_rules.fixes import in_one_voice
 from trainmon_rules.incidents import Incident
 from trainmon_rules.report import Blind, Curve, IncidentReport, Precursor, RunReport
 from trainmon_rules.series import RING
+from trainmon_rules.state import Attempt, Run
 from trainmon_rules.words import roles_in_words
 
 PLOTTED = (

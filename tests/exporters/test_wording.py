@@ -3,9 +3,9 @@
 import pytest
 
 from trainmon_exporters.wording import axis_word, extent, in_short, lead, short_name
-from trainmon_rules.engine import Settings
-from trainmon_rules.knowledge import shipped_table
-from trainmon_rules.manual import explain
+from trainmon_rules.diagnosis.knowledge import shipped_table
+from trainmon_rules.diagnosis.manual import explain
+from trainmon_rules.state import Settings
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 
 from trainmon import replay
 from trainmon_rules.detectors import DETECTORS, Detector, Rule
-from trainmon_rules.engine import Settings
 from trainmon_rules.findings import Severity
 from trainmon_rules.roles import RoleTable
+from trainmon_rules.state import Settings
 
 
 class Fragile(Detector):

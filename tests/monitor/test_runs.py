@@ -13,9 +13,9 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from trainmon import replay
-from trainmon.eventfiles import EventFile, chains, is_event_file, probe
-from trainmon.folders import MAX_DEPTH
-from trainmon.runs import RunSpec, SourceSpec, discover, distinct
+from trainmon.discovery.eventfiles import EventFile, chains, is_event_file, probe
+from trainmon.discovery.folders import MAX_DEPTH
+from trainmon.discovery.runs import RunSpec, SourceSpec, discover, distinct
 from trainmon_rules.errors import BadInput
 
 BEGAN = 1_700_000_000.0

@@ -9,18 +9,19 @@ import re
 import pytest
 
 from trainmon import Monitor
-from trainmon_rules.conditions import show
-from trainmon_rules.diagnosis import Knowledge, diagnose, put_right
-from trainmon_rules.engine import Settings
-from trainmon_rules.factnames import fact_names
-from trainmon_rules.facts import find_facts
+from trainmon_rules.diagnosis import Knowledge, diagnose
+from trainmon_rules.diagnosis.conditions import show
+from trainmon_rules.diagnosis.diagnose import put_right
+from trainmon_rules.diagnosis.factnames import fact_names
+from trainmon_rules.diagnosis.facts import find_facts
+from trainmon_rules.diagnosis.fixes import advise, in_one_voice
+from trainmon_rules.diagnosis.knowledge import parse_table, shipped_table
+from trainmon_rules.diagnosis.table import FixRule
 from trainmon_rules.findings import Finding, Severity, State
-from trainmon_rules.fixes import advise, in_one_voice
 from trainmon_rules.incidents import group
-from trainmon_rules.knowledge import parse_table, shipped_table
 from trainmon_rules.report import Route
 from trainmon_rules.rules import SYMPTOMS
-from trainmon_rules.table import FixRule
+from trainmon_rules.state import Settings
 from trainmon_rules.yamlfile import load_packaged
 
 NAN = math.nan

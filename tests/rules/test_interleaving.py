@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from trainmon_rules.clock import Clock
 from trainmon_rules.diagnosis import Knowledge
-from trainmon_rules.engine import Session, Settings
+from trainmon_rules.engine import Session
 from trainmon_rules.points import Batch, Boundary, Chunk, Finish, Params, chunk
 from trainmon_rules.postmortem import report_runs
 from trainmon_rules.report import run_dict
+from trainmon_rules.state import Settings
 
 SETTINGS = Settings.default()
 KNOWLEDGE = Knowledge.load()

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from trainmon.readers.jsonl import JsonlReader
 from trainmon_rules.diagnosis import Knowledge
-from trainmon_rules.engine import Session, Settings
+from trainmon_rules.engine import Session
 from trainmon_rules.points import Batch, Params, chunk
 from trainmon_rules.postmortem import report_runs
 from trainmon_rules.report import run_dict
+from trainmon_rules.state import Settings
 
 SETTINGS = Settings.default()
 KNOWLEDGE = Knowledge.load()

@@ -5,10 +5,10 @@ import re
 import pytest
 
 from trainmon_rules.detectors import DETECTORS
-from trainmon_rules.engine import Settings
+from trainmon_rules.diagnosis.knowledge import sheet_text
+from trainmon_rules.diagnosis.manual import KINDS, explain, names
 from trainmon_rules.errors import BadConfig
-from trainmon_rules.knowledge import sheet_text
-from trainmon_rules.manual import KINDS, explain, names
+from trainmon_rules.state import Settings
 
 RULES = Settings.default().rules
 KNOWN = names(RULES)

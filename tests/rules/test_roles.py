@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from trainmon_rules.engine import Session, Settings
+from trainmon_rules.engine import Session
 from trainmon_rules.errors import BadConfig
 from trainmon_rules.points import Batch, Params, chunk
-from trainmon_rules.rolefile import table
 from trainmon_rules.roles import RoleTable
-from trainmon_rules.tags import listed
+from trainmon_rules.roles.rolefile import table
+from trainmon_rules.roles.tags import listed
+from trainmon_rules.state import Settings
 from trainmon_rules.yamlfile import load_packaged
 
 NAMES = Path(__file__).parents[1] / "data" / "roles" / "names.tsv"

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainmon_rules.history import CELLS, History
 from trainmon_rules.points import chunk
 from trainmon_rules.series import WINDOW, Series, block_end
+from trainmon_rules.series.history import CELLS, History
 
 
 def feed(series, values, sizes=(), steps=None):

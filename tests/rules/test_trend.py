@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from trainmon_rules.points import chunk
 from trainmon_rules.series import EMPTY, Series, View, block_end
-from trainmon_rules.trend import CELLS, Rate, Ties, Trend, next_look, noise, whole
+from trainmon_rules.series.trend import CELLS, Rate, Ties, Trend, next_look, noise, whole
 
 
 def fed(values, cuts):

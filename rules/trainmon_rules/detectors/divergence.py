@@ -37,8 +37,8 @@ from trainmon_rules.detectors.levels import doubled, far_from_start, is_saturate
 from trainmon_rules.detectors.schedule import JUMP, restarted
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import FloatArray
-from trainmon_rules.robust import median
 from trainmon_rules.series import Block, Series, block_end
+from trainmon_rules.series.robust import median
 from trainmon_rules.words import short
 
 QUICK, QUICK_LOSS = 5, 16  # reports whose median is enough for a fall off a cliff; a shorter rise of a loss is a spike

@@ -9,7 +9,7 @@ import numpy as np
 
 from trainmon_rules.points import FloatArray
 from trainmon_rules.series import Block
-from trainmon_rules.trend import FAR_BELOW
+from trainmon_rules.series.trend import FAR_BELOW
 
 FEW = 12  # evaluations (or groups) below which noise and best are uncertain
 SHIFT = 8  # evaluations on either side of a shift

@@ -34,9 +34,9 @@ import numpy as np
 from trainmon_rules.detectors.base import Peer, Rule
 from trainmon_rules.detectors.constant import METRICS, Constant
 from trainmon_rules.findings import Finding, Severity
-from trainmon_rules.robust import median
 from trainmon_rules.series import Block, Series
-from trainmon_rules.trend import Rate, Trend, next_look, noise, trend_of
+from trainmon_rules.series.robust import median
+from trainmon_rules.series.trend import Rate, Trend, next_look, noise, trend_of
 from trainmon_rules.words import short
 
 

@@ -26,8 +26,8 @@ import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.findings import Finding, Severity
-from trainmon_rules.robust import median
 from trainmon_rules.series import Block, Series
+from trainmon_rules.series.robust import median
 from trainmon_rules.words import short
 
 LOOKS = (8, 12, 16, 24, 32, 48, 64)  # reports at which the span is judged

@@ -31,8 +31,8 @@ import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.findings import Finding
-from trainmon_rules.robust import median
 from trainmon_rules.series import Block, Series
+from trainmon_rules.series.robust import median
 from trainmon_rules.words import short
 
 EXPLODED = 100.0  # a first norm above this is an explosion, no reference

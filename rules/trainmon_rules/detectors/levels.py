@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from trainmon_rules.points import FloatArray
-from trainmon_rules.robust import mad_sigma, median, quantile
 from trainmon_rules.series import RELATIVE_FLOOR
+from trainmon_rules.series.robust import mad_sigma, median, quantile
 
 
 def median_error(past: FloatArray, m: int) -> float:

@@ -33,8 +33,8 @@ import numpy as np
 from trainmon_rules.detectors.excursion import HITS, Episode, Excursion, Hit
 from trainmon_rules.detectors.schedule import restarted
 from trainmon_rules.findings import Finding, Severity
-from trainmon_rules.robust import median
 from trainmon_rules.series import Baseline, Block, Series
+from trainmon_rules.series.robust import median
 from trainmon_rules.words import short
 
 YOUNG = 12  # reports before which a spike is measured by the range of those before it

@@ -33,9 +33,9 @@ import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.findings import Finding, Severity
-from trainmon_rules.robust import median
 from trainmon_rules.series import Block, Series
-from trainmon_rules.trend import Rate, Tie, Ties, Trend, next_look, noise, trend_of
+from trainmon_rules.series.robust import median
+from trainmon_rules.series.trend import Rate, Tie, Ties, Trend, next_look, noise, trend_of
 from trainmon_rules.words import short
 
 METRICS = ("eval_metric", "train_metric")

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from trainmon_rules.engine import Session, Settings
+from trainmon_rules.engine import Session
 from trainmon_rules.points import Batch, chunk
+from trainmon_rules.state import Settings
 
 
 def detected(values, hold, size):

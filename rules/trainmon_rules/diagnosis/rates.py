@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainmon_rules.engine import Attempt
+from trainmon_rules.diagnosis.lookback import extremes, series_of_role, until
 from trainmon_rules.errors import BadConfig
 from trainmon_rules.findings import Finding
-from trainmon_rules.lookback import extremes, series_of_role, until
 from trainmon_rules.points import FloatArray
 from trainmon_rules.series import Series
+from trainmon_rules.state import Attempt
 from trainmon_rules.yamlfile import load_packaged
 
 SCHEDULE_REPORTS = 20  # reports from which the phase is read

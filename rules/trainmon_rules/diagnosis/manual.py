@@ -13,10 +13,10 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from trainmon_rules.detectors import DETECTORS, Rule
+from trainmon_rules.diagnosis.knowledge import sheet_text, shipped_table
+from trainmon_rules.diagnosis.table import CauseRule, Condition, FixRule, SymptomEntry, Table
 from trainmon_rules.errors import BadConfig
-from trainmon_rules.knowledge import sheet_text, shipped_table
 from trainmon_rules.report import Route
-from trainmon_rules.table import CauseRule, Condition, FixRule, SymptomEntry, Table
 
 KINDS = ("sheet", "symptom", "rule", "cause", "pack")
 CLOSE = 3  # names suggested for one that isn't known

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from trainmon_rules.tags import Patterns, SplitWords, listed
+from trainmon_rules.roles.tags import Patterns, SplitWords, listed
 from trainmon_rules.yamlfile import load_packaged
 
 

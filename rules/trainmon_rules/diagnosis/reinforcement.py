@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from trainmon_rules.engine import Attempt
+from trainmon_rules.diagnosis.lookback import series_of_role, until
 from trainmon_rules.findings import Finding
-from trainmon_rules.lookback import series_of_role, until
 from trainmon_rules.points import FloatArray
 from trainmon_rules.series import Series
+from trainmon_rules.state import Attempt
 
 ROLES = frozenset({"reward", "rl_loss", "value_loss"})
 LEVEL = 5  # reports whose median is a level

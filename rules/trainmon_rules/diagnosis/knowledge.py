@@ -10,11 +10,11 @@ import functools
 from importlib import resources
 from typing import Any
 
-from trainmon_rules.conditions import known
-from trainmon_rules.entries import EntryReader, fields_of, mapping, question_of
+from trainmon_rules.diagnosis.conditions import known
+from trainmon_rules.diagnosis.entries import EntryReader, fields_of, mapping, question_of
+from trainmon_rules.diagnosis.table import Row, Table
 from trainmon_rules.errors import BadConfig
 from trainmon_rules.rules import SYMPTOMS
-from trainmon_rules.table import Row, Table
 from trainmon_rules.yamlfile import load_packaged
 
 PARTS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from trainmon_rules.settings import vocabulary
+from trainmon_rules.diagnosis.settings import vocabulary
 
 DERIVED: Mapping[str, str] = {
     "symptom": "the incident's symptom",

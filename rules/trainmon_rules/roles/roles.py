@@ -16,8 +16,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from trainmon_rules.errors import BadConfig
-from trainmon_rules.rolefile import Meaning, Role, table
-from trainmon_rules.tags import MAX_TAG, plain
+from trainmon_rules.roles.rolefile import Meaning, Role, table
+from trainmon_rules.roles.tags import MAX_TAG, plain
 
 FINAL = "final/"  # how the readers mark the numbers of a trainer's closing summary
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainmon_rules.conditions import compute, fill, holds, names_in
+from trainmon_rules.diagnosis.conditions import compute, fill, holds, names_in
+from trainmon_rules.diagnosis.table import FixRule
 from trainmon_rules.report import Fix
-from trainmon_rules.table import FixRule
 
 MAX_FIXES = 8
 UP, DOWN, SET = "up", "down", "set"

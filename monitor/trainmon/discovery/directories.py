@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trainmon.eventfiles import EventFile, chains
-from trainmon.folders import Folder, showable, walk
+from trainmon.discovery.eventfiles import EventFile, chains
+from trainmon.discovery.folders import Folder, showable, walk
+from trainmon.discovery.recognise import Seen, head_of, recognise
+from trainmon.discovery.specs import EVALUATION, RunSpec, SourceSpec, distinct
 from trainmon.readers import sniff
-from trainmon.recognise import Seen, head_of, recognise
-from trainmon.specs import EVALUATION, RunSpec, SourceSpec, distinct
 from trainmon_rules.errors import BadInput
 from trainmon_rules.roles import RoleTable
 

@@ -11,21 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from trainmon_rules.engine import Attempt, Run
-from trainmon_rules.findings import Finding, Severity, State
-from trainmon_rules.incidents import Incident
-from trainmon_rules.lookback import report_number, series_of_role, until
-from trainmon_rules.rates import rate_facts
-from trainmon_rules.reinforcement import is_reward_run, reward_facts
-from trainmon_rules.series import RING, Series
-from trainmon_rules.settings import read_settings
-from trainmon_rules.signals import (
+from trainmon_rules.diagnosis.lookback import report_number, series_of_role, until
+from trainmon_rules.diagnosis.rates import rate_facts
+from trainmon_rules.diagnosis.reinforcement import is_reward_run, reward_facts
+from trainmon_rules.diagnosis.settings import read_settings
+from trainmon_rules.diagnosis.signals import (
     SCALE_REPORTS,
     START_REPORTS,
     gradient_facts,
     loss_facts,
     scale_facts,
 )
+from trainmon_rules.findings import Finding, Severity, State
+from trainmon_rules.incidents import Incident
+from trainmon_rules.series import RING, Series
+from trainmon_rules.state import Attempt, Run
 
 PERCENT = {
     "progress": "progress_percent",

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainmon.folders import showable
-from trainmon.specs import EVALUATION, RunSpec, SourceSpec, distinct
+from trainmon.discovery.folders import showable
+from trainmon.discovery.specs import EVALUATION, RunSpec, SourceSpec, distinct
 from trainmon_rules.errors import BadInput
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def discover(path: str, roles: RoleTable | None = None) -> list[RunSpec]:
     if not exists:
         raise BadInput(shown, "no such file or directory")
     if is_dir:
-        from trainmon.directories import search  # noqa: PLC0415 - reading one file needs none of it
+        from trainmon.discovery.directories import search  # noqa: PLC0415 - reading one file needs none of it
         from trainmon_rules.roles import RoleTable  # noqa: PLC0415
 
         return search(p, shown, roles or RoleTable.load())
@@ -65,8 +65,8 @@ def _prefix(path: Path) -> str:
     parent = path.resolve().parent.name
     if parent.lower() not in EVALUATION:
         return ""
-    from trainmon.eventfiles import is_event_file  # noqa: PLC0415
-    from trainmon.recognise import head_of  # noqa: PLC0415
+    from trainmon.discovery.eventfiles import is_event_file  # noqa: PLC0415
+    from trainmon.discovery.recognise import head_of  # noqa: PLC0415
 
     try:
         return f"{showable(parent)}/" if is_event_file(head_of(path)[0]) else ""

@@ -6,13 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainmon_rules.conditions import check_condition, check_expression, known, names_in, places
-from trainmon_rules.errors import BadConfig
-from trainmon_rules.factnames import fact_names
-from trainmon_rules.report import Route
-from trainmon_rules.rules import SYMPTOMS
-from trainmon_rules.settings import vocabulary
-from trainmon_rules.table import (
+from trainmon_rules.diagnosis.conditions import check_condition, check_expression, known, names_in, places
+from trainmon_rules.diagnosis.factnames import fact_names
+from trainmon_rules.diagnosis.settings import vocabulary
+from trainmon_rules.diagnosis.table import (
     Alternative,
     CauseRule,
     Evidence,
@@ -23,6 +20,9 @@ from trainmon_rules.table import (
     Row,
     SymptomEntry,
 )
+from trainmon_rules.errors import BadConfig
+from trainmon_rules.report import Route
+from trainmon_rules.rules import SYMPTOMS
 
 RANKS = ("primary", "secondary", "also", "cross-pack")
 MARGIN = 2.0  # lead of the best cause over the next from which on the log has decided

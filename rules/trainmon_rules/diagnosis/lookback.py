@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainmon_rules.engine import Attempt
 from trainmon_rules.points import FloatArray, IntArray
 from trainmon_rules.series import RING, Series
+from trainmon_rules.state import Attempt
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from trainmon_rules.history import History
 from trainmon_rules.points import BoolArray, Chunk, FloatArray, IntArray
-from trainmon_rules.robust import mad_sigma, median, quantile
+from trainmon_rules.series.history import History
+from trainmon_rules.series.robust import mad_sigma, median, quantile
 
 RING = 512  # raw points kept for detectors that look back
 WINDOW = 64  # accepted points behind the baseline; a longer one takes a young loss's curve for noise

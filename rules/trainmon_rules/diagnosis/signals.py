@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from trainmon_rules.engine import Attempt
+from trainmon_rules.diagnosis.lookback import Past, extremes, series_of_role, until
 from trainmon_rules.findings import Finding
 from trainmon_rules.incidents import Incident
-from trainmon_rules.lookback import Past, extremes, series_of_role, until
 from trainmon_rules.points import FloatArray
+from trainmon_rules.state import Attempt
 
 START_REPORTS = 3  # an onset within these many reports is "immediately at start"
 GRADIENT_RISE = 3.0  # times its usual level at which the gradient norm counts as having risen

@@ -12,16 +12,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trainmon_rules.conditions import fill, holds
-from trainmon_rules.engine import Run
-from trainmon_rules.entries import RANKS
-from trainmon_rules.facts import find_facts
-from trainmon_rules.fixes import Advice, advise
+from trainmon_rules.diagnosis.conditions import fill, holds
+from trainmon_rules.diagnosis.entries import RANKS
+from trainmon_rules.diagnosis.facts import find_facts
+from trainmon_rules.diagnosis.fixes import Advice, advise
+from trainmon_rules.diagnosis.knowledge import shipped_table
+from trainmon_rules.diagnosis.rates import placed
+from trainmon_rules.diagnosis.table import CauseRule, Evidence, Mistake, Question, SymptomEntry, Table
 from trainmon_rules.incidents import Incident
-from trainmon_rules.knowledge import shipped_table
-from trainmon_rules.rates import placed
 from trainmon_rules.report import Cause, Fix, Route
-from trainmon_rules.table import CauseRule, Evidence, Mistake, Question, SymptomEntry, Table
+from trainmon_rules.state import Run
 
 MAX_CAUSES = 5
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from trainmon_rules.points import BoolArray, FloatArray, IntArray
-from trainmon_rules.robust import median
 from trainmon_rules.series import Block, View, block_end
+from trainmon_rules.series.robust import median
 
 CELLS = 64
 FAR_BELOW = 20.0  # times the threshold: no improvement, but a number like -1e300

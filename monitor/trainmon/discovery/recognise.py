@@ -14,7 +14,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmon.eventfiles import EventFile, is_event_file, probe
+from trainmon.discovery.eventfiles import EventFile, is_event_file, probe
 from trainmon.readers import HEAD, Reader, sniff
 from trainmon_rules.errors import BadInput
 from trainmon_rules.roles import RoleTable
