@@ -275,6 +275,9 @@ class Session:
                 yield from d.update(block)
             if t.waiting:
                 t.queue.append(block)
+        if t.queue and t.series.count - t.queue[0].start > ACROSS_RING:  # another source is silent: wait no longer
+            run.given_up.update(d.rule.name for d in t.waiting)
+            t.queue, t.waiting = [], []
 
     def _drain(self, number: int, run: Run) -> bool:
         """Show queued blocks to the detectors that had to wait for other sources."""

@@ -84,7 +84,7 @@ def report_run(
         skipped=counts,
         roles=roles,
         unmapped=tuple(unmapped),
-        blind=tuple(_blind(session, set(roles))),
+        blind=tuple(_blind(session, set(roles), run.given_up)),
         verdict=_verdict(run, incidents),
         incidents=tuple(_reported(incidents, run, knowledge)),
         curves=tuple(_curves(run, {tag for i in incidents for tag in i.series})),
@@ -197,10 +197,12 @@ def _verdict(run: Run, incidents: Sequence[Incident]) -> str:
     return "healthy" if max(judged, default=0) >= ENOUGH else "insufficient-data"
 
 
-def _blind(session: Session, roles: set[str]) -> list[Blind]:
+def _blind(session: Session, roles: set[str], given_up: Set[str]) -> list[Blind]:
     out = []
     for rule in session.settings.rules:
-        if not roles.intersection(rule.roles):
+        if rule.name in given_up:
+            out.append(Blind(rule.name, "another source of the run stayed too far behind"))
+        elif not roles.intersection(rule.roles):
             out.append(Blind(rule.name, f"no {roles_in_words(rule.roles)} is logged"))
         elif missing := [r for r in rule.needs if r not in roles]:
             out.append(Blind(rule.name, f"no {roles_in_words(missing)} is logged"))

@@ -93,6 +93,7 @@ class Run:
     points: int = 0
     dropped_points: int = 0  # of series over the limit
     dropped_findings: int = 0
+    given_up: set[str] = field(default_factory=set)  # rules that waited too long for another source
     queued: list[tuple[Attempt, Tracked]] = field(default_factory=list)  # series with blocks that wait
     finishes: dict[str, str] = field(default_factory=dict)  # why it is over, by source
     first_step: int | None = None

@@ -165,3 +165,16 @@ def test_a_clock_never_goes_back_and_answers_by_time_where_there_is_one():
     clock.extend([chunk("loss", [25], [1.0], [120.0], [3])], 100.0)
     assert [clock.row_at(0, t) for t in (99.0, 100.0, 119.0, 120.0)] == [-1, 2, 2, 3]
     assert [clock.row_at(s, NAN) for s in (9, 10, 29, 30)] == [-1, 0, 1, 3]
+
+
+def test_a_source_that_stays_silent_is_not_waited_for_without_end(monkeypatch):
+    monkeypatch.setattr("trainmon_rules.engine.ACROSS_RING", 500)
+    session = Session("run", SETTINGS)
+    session.open("train")
+    session.open("val")
+    session.feed("train", Batch([chunk("loss", [0], [1.0])]))
+    for i in range(700):
+        session.feed("val", Batch([chunk("val_loss", [10 + i], [1.0], row=[i])]))
+    [run] = report_runs(session, KNOWLEDGE)
+    assert [b.needs for b in run.blind if b.rule == "overfit"] == ["another source of the run stayed too far behind"]
+    assert session.runs[0].attempts[0].tracked["val", "val_loss"].queue == []
