@@ -4,11 +4,6 @@ A series keeps a ring of recent points, one robust baseline and one long history
 scalars only. The baseline is refreshed at *block* boundaries, which are fixed by a point's index (after every
 point at first, after 256 at last), and tests against it are elementwise; so nothing here depends on how the
 points were cut into chunks.
-
-The baseline is the published recipe that stays quiet on healthy streams and survives bad points: median and
-MAD about a line over the last 64 accepted points, where non-finite and flagged points are left out
-(OLMo-core's rolling window, with the exclusion of Lightning Fabric and metaseq), never extrapolating a fall; a
-second memory of isolated outliers raises the threshold on heavy-tailed series.
 """
 
 from __future__ import annotations
@@ -21,20 +16,15 @@ from typing import Any
 import numpy as np
 
 from trainmon_rules.points import BoolArray, Chunk, FloatArray, IntArray
+from trainmon_rules.series.baseline import MIN_POINTS, Baseline, fit
 from trainmon_rules.series.history import History
-from trainmon_rules.series.robust import mad_sigma, median, quantile
+from trainmon_rules.series.view import View
 
 RING = 512  # raw points kept for detectors that look back
 WINDOW = 64  # accepted points behind the baseline; a longer one takes a young loss's curve for noise
-MIN_POINTS = 6  # fewer accepted points give no baseline
-SIGMAS = 6.0
-SIGMAS_SHORT = 12.0  # with fewer than 12 points the scale itself is uncertain
-RELATIVE_FLOOR = 0.02  # of the level; half of it is the least standard deviation, so under 6 % nothing is flagged
-LOG_FLOOR = 0.1  # the same for series judged by their logarithm: under 0.3 nothing is flagged
 READMIT = 128  # flagged points after which the new level is accepted as normal
 OUTLIER_MEMORY = 384  # points for which an isolated outlier is remembered
 OUTLIER_SIGMAS = 4.0
-OUTLIER_MARGIN = 1.3
 
 
 def block_end(index: int) -> int:
@@ -43,23 +33,6 @@ def block_end(index: int) -> int:
         return index + 1
     size = 4 if index < 256 else 16 if index < 1024 else 64 if index < 16384 else 256
     return index - index % size + size
-
-
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """What is normal for a block, in judged units (sign turned and logarithm taken, see `Series.judged`).
-
-    `level` is the value expected now, `median` the centre of the newer half of the window, `slope` the change
-    a point, `scale` the robust standard deviation, `threshold` the excess over `level` at which a point is
-    flagged, `count` the number of points behind it.
-    """
-
-    level: float
-    median: float
-    slope: float
-    scale: float
-    threshold: float
-    count: int
 
 
 @dataclass(slots=True, eq=False)
@@ -109,32 +82,6 @@ class Block:
             self.over[s],
             self.baseline,
         )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class View:
-    """A stretch of a series' points, oldest first; `start` is the index of the first."""
-
-    start: int
-    step: IntArray
-    time: FloatArray
-    value: FloatArray
-    row: IntArray
-
-    def __len__(self) -> int:
-        return len(self.value)
-
-    @property
-    def finite(self) -> FloatArray:
-        """The finite values."""
-        return self.value[np.isfinite(self.value)]
-
-    def finite_where(self, mask: BoolArray) -> FloatArray:
-        """The finite values among those picked by a mask of the view's length."""
-        return self.value[mask & np.isfinite(self.value)]
-
-
-EMPTY = View(0, np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0, np.int64))
 
 
 @dataclass(slots=True, eq=False)
@@ -332,23 +279,5 @@ class Series:
         return max(isolated) if len(isolated) >= 2 else 0.0
 
     def _fit(self, now: int) -> Baseline | None:
-        n = len(self._window)
-        if n < MIN_POINTS:
-            return None
-        w = np.fromiter(self._window, np.float64, n)
-        half = n // 2
-        a, b = median(w[:half]), median(w[half:])
-        slope = (b - a) / (n / 2)
-        level = b + max(0.0, slope) * n / 4
-        residual = w - (b + slope * (np.arange(n) - (half + (n - half - 1) / 2)))
-        mad = mad_sigma(residual)
-        floor = LOG_FLOOR if self.log else RELATIVE_FLOOR * abs(level)
-        scale = max(mad, quantile(residual, 0.9) / 1.2816, 1e-12)
-        sigmas = SIGMAS if n >= 12 else SIGMAS_SHORT
-        threshold = max(
-            sigmas * scale,
-            3.0 * quantile(residual, 0.95),
-            floor,
-            OUTLIER_MARGIN * self._outlier_excess(now),
-        )
-        return Baseline(level, b, slope, scale, threshold, n)
+        window = np.fromiter(self._window, np.float64, len(self._window))
+        return fit(window, self.log, self._outlier_excess(now))

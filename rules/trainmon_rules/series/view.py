@@ -1,0 +1,35 @@
+"""A stretch of a series' points, as detectors look back on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainmon_rules.points import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """A stretch of a series' points, oldest first; `start` is the index of the first."""
+
+    start: int
+    step: IntArray
+    time: FloatArray
+    value: FloatArray
+    row: IntArray
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    @property
+    def finite(self) -> FloatArray:
+        """The finite values."""
+        return self.value[np.isfinite(self.value)]
+
+    def finite_where(self, mask: BoolArray) -> FloatArray:
+        """The finite values among those picked by a mask of the view's length."""
+        return self.value[mask & np.isfinite(self.value)]
+
+
+EMPTY = View(0, np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0, np.int64))
