@@ -1,6 +1,6 @@
 """grad-spike: the gradient norm jumps; the earliest herald of a loss spike.
 
-What it detects: two of three reports whose logarithm is six robust standard deviations (at least 0.05 each)
+What it detects: two of three reports whose logarithm is six robust standard deviations
 above the baseline, and at least three times its level. Judged against the run's own past, never by absolute
 numbers.
 

@@ -1,7 +1,7 @@
 """loss-spike: the loss jumps up and comes back.
 
-What it detects: two of three reports above the robust baseline by six standard deviations (of at least 1 % of the
-level each; twelve of them while the baseline has fewer than twelve points), three times the 95th percentile of the
+What it detects: two of three reports above the robust baseline by six standard deviations (twelve while the
+baseline has fewer than twelve points), by 2 % of the level, three times the 95th percentile of the
 recent residuals and 1.3 times the isolated outliers that this series has anyway.
 
 Why it matters: spikes cost progress, half of the lost ones never come back, and on large runs they announce
