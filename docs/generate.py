@@ -132,7 +132,7 @@ def _entry(s: SymptomEntry, table: Table) -> str:
     if s.fixes:
         out.append("Do first, whatever the cause:\n\n" + "\n".join(map(_fix, s.fixes)))
     if s.questions:
-        out.append("May be asked:\n\n" + "\n".join(f"- {table.questions[q].text}" for q, _ in s.questions))
+        out.append("May be asked:\n\n" + "\n".join(f"- {table.questions[q].text({})}" for q, _ in s.questions))
     return "\n\n".join(out)
 
 

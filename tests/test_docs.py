@@ -118,3 +118,8 @@ def test_the_reading_page_names_every_key_dialect_and_file():
     named = {*keys.STEP_KEYS, *keys.EPOCH_KEYS, *keys.TIME_KEYS, *keys.TOTAL_KEYS, *keys.MODE_KEYS, *keys.MODES}
     named |= {p.dialect for p in load_dialects().patterns} | CONFIG_KEYS | set(shapes_of_json.ROWS)
     assert {n for n in named if f"`{n}`" not in text} == set()
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda p: p.name)
+def test_no_page_shows_pythons_own_words(page):
+    assert not re.search(r"<(bound|function|class|module)[ _]| at 0x[0-9a-f]+", page.read_text())

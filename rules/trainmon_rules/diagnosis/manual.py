@@ -87,7 +87,7 @@ def _symptom(s: SymptomEntry, table: Table, rules: Sequence[Rule]) -> str:
     if s.fixes:
         out.append("## Do first, where it applies\n\n" + _fixes(s.fixes))
     if s.questions:
-        out.append("## What may be asked\n\n" + "\n".join(f"- {table.questions[q].text}" for q, _ in s.questions))
+        out.append("## What may be asked\n\n" + "\n".join(f"- {table.questions[q].text({})}" for q, _ in s.questions))
     return "\n\n".join(out)
 
 
