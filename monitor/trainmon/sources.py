@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import sys
+import threading
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from trainmon_rules.errors import BadInput
 
@@ -34,11 +37,50 @@ def read_pieces(path: Path | str, name: str) -> Iterator[bytes]:
 def _stdin(name: str) -> Iterator[bytes]:
     if sys.stdin is None:
         raise BadInput(name, "standard input is closed")
+    stop = _CtrlC()
     try:
-        while piece := os.read(sys.stdin.fileno(), PIECE):
-            yield piece
+        with stop:
+            while piece := stop.read(sys.stdin.fileno()):
+                yield piece
     except OSError as error:
         raise BadInput(name, f"can't be read: {(error.strerror or str(error)).lower()}") from None
+
+
+class _CtrlC:
+    """Ctrl-C ends a stream that has begun, so that it is reported on; earlier, and the second time, it interrupts."""
+
+    def __init__(self) -> None:
+        self.reading = self.begun = self.stopped = False
+        self.before: Any = None
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self.before = signal.signal(signal.SIGINT, self._heard)
+
+    def __exit__(self, *_: object) -> None:
+        if self.before is not None:
+            signal.signal(signal.SIGINT, self.before)
+
+    def _heard(self, *_: object) -> None:
+        if self.reading or self.stopped or not self.begun:
+            raise KeyboardInterrupt
+        self.stopped = True
+
+    def read(self, fd: int) -> bytes:
+        """Return the next piece, nothing once the stream was stopped."""
+        if self.stopped:
+            return b""
+        try:
+            self.reading = True
+            piece = os.read(fd, PIECE)
+        except KeyboardInterrupt:
+            if not self.begun:
+                raise
+            piece, self.stopped = b"", True
+        finally:
+            self.reading = False
+        self.begun = True
+        return piece
 
 
 def _file(path: Path, name: str) -> Iterator[bytes]:

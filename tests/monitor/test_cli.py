@@ -263,14 +263,15 @@ def test_the_status_stands_when_nobody_hears_the_errors(tmp_path):
     assert done.returncode == 2
 
 
-def test_ctrl_c_is_one_line():
+def test_ctrl_c_ends_a_stream_and_what_was_read_is_reported():
     line = b'{"step": 1, "loss": 1.0}\n'
     with start("replay", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdin.write(line * (1_000_000 // len(line)))  # more than a pipe holds: it is reading now
         process.stdin.flush()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
-    assert (out, err, process.returncode) == (b"", b"trainmon: interrupted\n", 130)
+    assert (err, process.returncode) == (b"", 0)
+    assert b"stdin" in out.splitlines()[0]
 
 
 # ---------------------------------------------------------------------- help and completion
