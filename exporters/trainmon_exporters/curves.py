@@ -125,20 +125,22 @@ def _varies(curves: Sequence[Curve]) -> bool:
 def levels(run: RunReport) -> list[str]:
     """Return from which level to which each loss (else reward or metric) went, in words.
 
-    A level is the median of a few cells at an end of the run, so no single noisy point is quoted.
+    A level is the median of the first or last three points; whether it rose or fell is said by more of them.
     """
     out = []
     for curves in loss_curves(run):
         values = [m for c in curves for m, lo, hi in zip(c.mean, c.low, c.high, strict=True) if lo <= hi]
         if len(values) > 1:
-            out.append(_level(curves[0], values))
+            out.append(_level(curves, values))
     return out
 
 
-def _level(curve: Curve, values: Sequence[float]) -> str:
+def _level(curves: Sequence[Curve], values: Sequence[float]) -> str:
+    curve = curves[0]
     n = max(1, min(EDGE, len(values) // 4))
     first, last = median(values[:n]), median(values[-n:])
-    text = f"{curve.tag} {short(first)} → {short(last)}"
+    begin, end = curve.ends, curves[-1].ends
+    text = f"{curve.tag} {short(begin[0] if begin else first)} → {short(end[1] if end else last)}"
     change = (first - last) if curve.role in LEVELS else (last - first)
     noise = max(_spread(values[:n]), _spread(values[-n:]))
     if math.isfinite(change) and change > noise:

@@ -220,8 +220,9 @@ class Session:
         run.points += len(c)
         src.points += len(c)
         first, last = int(c.step.min()), int(c.step.max())
-        run.first_step = first if run.first_step is None else min(run.first_step, first)
-        run.last_step = last if run.last_step is None else max(run.last_step, last)
+        if src.roles.get(c.tag) != "twin":  # it may live on another axis: samples beside iterations
+            run.first_step = first if run.first_step is None else min(run.first_step, first)
+            run.last_step = last if run.last_step is None else max(run.last_step, last)
         attempt.first_step = first if attempt.first_step is None else min(attempt.first_step, first)
         key = (src.name, c.tag)
         t = attempt.tracked.get(key)

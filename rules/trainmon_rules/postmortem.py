@@ -14,7 +14,8 @@ from trainmon_rules.engine import Session
 from trainmon_rules.findings import Finding, Severity, State
 from trainmon_rules.incidents import Incident
 from trainmon_rules.report import Blind, Curve, IncidentReport, Precursor, RunReport
-from trainmon_rules.series import RING
+from trainmon_rules.series import RING, Series
+from trainmon_rules.series.robust import median
 from trainmon_rules.state import Attempt, Run
 from trainmon_rules.words import roles_in_words
 
@@ -217,5 +218,11 @@ def _curves(run: Run, concerned: Set[str]) -> list[Curve]:
             s = t.series
             if s.role in PLOTTED or s.tag in concerned:
                 step, low, mean, high, bad = (tuple(c.tolist()) for c in s.history.whole())
-                out.append(Curve(s.tag, s.role, s.attempt + 1, step, low, mean, high, bad))
+                out.append(Curve(s.tag, s.role, s.attempt + 1, step, low, mean, high, bad, _ends(s)))
     return out
+
+
+def _ends(s: Series) -> tuple[float, float] | None:
+    """Return the medians of a series' first three and last three finite points."""
+    first, last = s.first[np.isfinite(s.first)][:3], s.tail(16).finite[-3:]
+    return (median(first), median(last)) if len(first) and len(last) else None

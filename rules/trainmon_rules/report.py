@@ -109,6 +109,7 @@ class Curve:
     mean: tuple[float, ...]
     high: tuple[float, ...]
     bad: tuple[int, ...] = ()
+    ends: tuple[float, float] | None = None  # medians of its first three and last three points
 
 
 @dataclass(frozen=True, slots=True)

@@ -524,7 +524,7 @@ def test_one_number_for_one_thing():
     assert said == f"the gradient norm reached {show(d.evidence['ratio'])}× its usual level"
     rows = [{"loss": 2.0 * 0.95**k + 0.02, "val/loss": 1.5 + 0.02 * abs(k - 20) + 0.004 * (k % 2)} for k in range(60)]
     [overfit] = [i for i in reported(rows) if i.symptom == "overfit"]
-    best, now = show(overfit.evidence["best"]), show(overfit.evidence["last three"])
+    best, now = show(overfit.evidence["best"]), show(overfit.evidence["last"])
     assert f"the validation loss is {now}, after its best {best}" in overfit.causes[0].evidence_for[0]
 
 
@@ -536,7 +536,7 @@ def test_both_losses_rising_is_not_learning_by_heart():
     evidence = {
         "best": 4e-4,
         "best at step": 20,
-        "last three": 8e-4,
+        "last": 8e-4,
         "training loss then": 1e-3,
         "training loss now": 2e-3,
     }

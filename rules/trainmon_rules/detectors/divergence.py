@@ -217,13 +217,26 @@ class Divergence(Detector):
             self.open, self.looks = None, 0
             return self._back(found, step, now, progress)
         grew = now > self.peak + 0.5 * (self.peak - self.best)
-        self.peak, self.now = max(self.peak, now), now
+        last = self.series.judged_of(self.series.before(block.start + at + 1, QUICK).value)
+        last = last[np.isfinite(last)]
+        self.now = median(last) if len(last) else now
+        self.peak = max(self.peak, now, self.now)
         severity = max(found.severity, self._severity(block.start + at + 1, progress))
         if grew or severity > found.severity:
             self.open = found.changed(severity=severity, last_step=step, **self._words(self.peak, progress))
             return self.open
         self.open = found.changed(last_step=step, **self._words(self.peak, progress))
         return None
+
+    def standing(self) -> Finding | None:
+        """Return what goes on, with the level of the last five points."""
+        found = self.open
+        last = self.series.judged_of(self.series.tail(QUICK).value)
+        last = last[np.isfinite(last)]
+        if found is None or not len(last) or "level now" not in found.evidence:
+            return found
+        now = median(last) * (self.series.direction or 1)
+        return found.changed(evidence={**found.evidence, "level now": now})
 
     def _back(self, found: Finding, step: int, now: float, progress: float) -> Finding:
         """It came back after all; a loss that rises and comes back is a spike."""
@@ -242,11 +255,11 @@ class Divergence(Detector):
         share = abs(now - best) / progress if known else 0.0
         lost = f"; {100 * share:.0f} % of its progress is lost" if 0 < share <= 1 else ""
         return {
-            "summary": f"{self.series.tag} {verb} from {short(best)} (step {self.best_step}) "
-            f"to {short(now)} {then}{lost}",
+            "summary": f"{self.series.tag} {verb} from about {short(best)} (its level around step {self.best_step}) "
+            f"to about {short(now)} {then}{lost}",
             "evidence": {
                 "best level": best,
-                "best level at step": self.best_step,
+                "best level around step": self.best_step,
                 "worst level": now,
                 "level now": self.now * sign,
                 "change": now - best,

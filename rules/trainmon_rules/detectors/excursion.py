@@ -46,6 +46,7 @@ class Episode:
     finding: Finding
     reports: int = 1  # since the onset
     calm: int = 0
+    calm_since: int = 0  # step
     last_step: int = 0
 
 
@@ -135,9 +136,10 @@ class Excursion(Detector):
                 yield self._close(e, step, f"not back after {LASTING} reports; taken as the new level")
             return
         e.calm += 1
+        e.calm_since = step if e.calm == 1 else e.calm_since
         if e.calm >= CALM:
             e.reports -= CALM
-            yield self._close(e, step, self.back(e))
+            yield self._close(e, e.calm_since, self.back(e))
 
     def _close(self, e: Episode, step: int, how: str) -> Finding:
         self.episode = None

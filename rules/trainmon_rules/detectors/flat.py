@@ -60,6 +60,9 @@ class Thirds:
         return self.first - self.last
 
 
+LONG = 150  # reports of a reward without a gain, after which it has explored for long enough
+
+
 class Flat(Constant):
     """Compares the thirds of the whole curve, at points 5 % apart."""
 
@@ -209,9 +212,10 @@ class Flat(Constant):
     def _still(self, block: Block, t: Thirds) -> Iterator[Finding]:
         """A reward that is still flat at three times the length deserves a warning."""
         found = self.open
-        if found is None or found.severity >= self.rule.severity or self.trend.count < 3 * self.said_at:
+        if found is None or found.severity >= self.rule.severity:
             return
-        if self._is_flat(block, t):
+        long = self.trend.count >= max(LONG, 1.2 * self.said_at) and t.gain < 2 * t.error
+        if long or (self.trend.count >= 3 * self.said_at and self._is_flat(block, t)):
             self.open = found.changed(severity=self.rule.severity, last_step=int(block.step[-1]))
             yield self.open
 

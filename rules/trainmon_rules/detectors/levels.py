@@ -65,4 +65,4 @@ def far_from_start(y: FloatArray, errors: float) -> float | None:
     first = median(early[:2])
     error = max(mad_sigma(late), RELATIVE_FLOOR * abs(first))
     rise = float(late.min()) - float(early.min())
-    return median(late) if rise >= max(errors * error, 0.25 * abs(first)) else None
+    return median(late) if rise > 0 and rise >= max(errors * error, 0.25 * abs(first)) else None

@@ -188,12 +188,15 @@ class Overfit(Detector):
             yield self.open
 
     def _words(self, best: Group, level: float, now: float, known: bool) -> dict[str, Any]:
-        rise = 100 * (now - level) / abs(level) if level else math.inf
         sign = self.series.direction or 1
+        single = self.width == 1  # each evaluation by itself: then the numbers are those of the log
+        if single:
+            level, now = best.value, self.groups[-1].value
+        rise = 100 * (now - level) / abs(level) if level else math.inf
         evidence: dict[str, Any] = {
             "best": sign * level,
             "best at step": best.step,
-            "last three": sign * now,
+            "last": sign * now,
             "rise in %": rise,
         }
         train = "no training loss to compare"
@@ -201,7 +204,7 @@ class Overfit(Detector):
             last = self.groups[-1]
             evidence |= {"training loss then": best.train, "training loss now": last.train}
             evidence["gap"] = sign * now - last.train
-            train = f"training loss {short(best.train)} → {short(last.train)}"
+            train = f"training loss about {short(best.train)} → {short(last.train)}"
         return {
             "summary": f"{self.series.tag} rose from {short(sign * level)} (best, step {best.step}) "
             f"to {short(sign * now)}; {train}",

@@ -200,7 +200,7 @@ def _validation_said(lead: Finding) -> dict[str, Any]:
     names = {
         "best": "best_val",
         "best at step": "best_val_step",
-        "last three": "last_val",
+        "last": "last_val",
         "training loss now": "train_level",
         "training loss then": "train_then",
     }

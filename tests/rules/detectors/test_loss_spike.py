@@ -20,7 +20,7 @@ def spike(at, reports, height, **kwargs):
     return x
 
 
-def test_a_spike_is_found_at_its_second_report_and_resolves_after_five_calm_ones():
+def test_a_spike_is_found_at_its_second_report_and_resolves_at_the_first_of_five_calm_ones():
     assert findings(RULE, {"loss": spike(400, 5, 2.0)}) == [("warning", 400, 401, "resolved")]
 
 
@@ -28,7 +28,7 @@ def test_its_story_names_level_peak_and_recovery():
     [f] = [f for f in session({"loss": spike(400, 5, 2.0)}).runs[0].findings.values() if f.rule == RULE]
     assert f.evidence["level before"] == pytest.approx(2.23, abs=0.05)
     assert f.evidence["peak"] == pytest.approx(4.3, abs=0.2)
-    assert f.resolved_step == 409
+    assert f.resolved_step == 405
     assert f.recovery == "back to its level after 5 reports"
 
 
