@@ -60,9 +60,6 @@ class Thirds:
         return self.first - self.last
 
 
-LONG = 150  # reports of a reward without a gain, after which it has explored for long enough
-
-
 class Flat(Constant):
     """Compares the thirds of the whole curve, at points 5 % apart."""
 
@@ -214,8 +211,7 @@ class Flat(Constant):
         found = self.open
         if found is None or found.severity >= self.rule.severity:
             return
-        long = self.trend.count >= max(LONG, 1.2 * self.said_at) and t.gain < 2 * t.error
-        if long or (self.trend.count >= 3 * self.said_at and self._is_flat(block, t)):
+        if self.trend.count >= 3 * self.said_at and self._is_flat(block, t):
             self.open = found.changed(severity=self.rule.severity, last_step=int(block.step[-1]))
             yield self.open
 
