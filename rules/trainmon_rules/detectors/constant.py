@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
+from trainmon_rules.detectors.curve import METRICS
 from trainmon_rules.findings import Finding
 from trainmon_rules.series import Block, Series
 from trainmon_rules.words import short
-
-METRICS = ("eval_metric", "train_metric")
 
 
 class Constant(Detector):

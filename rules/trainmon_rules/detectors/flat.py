@@ -24,7 +24,6 @@ checks of the initial loss; the exact constants are our own.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -32,11 +31,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trainmon_rules.detectors.base import Peer, Rule
-from trainmon_rules.detectors.constant import METRICS, Constant
+from trainmon_rules.detectors.constant import Constant
+from trainmon_rules.detectors.curve import METRICS, Curve, error_of_difference
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.series import Block, Series
 from trainmon_rules.series.robust import median
-from trainmon_rules.series.trend import Rate, Trend, next_look, noise, trend_of
+from trainmon_rules.series.trend import noise
 from trainmon_rules.words import short
 
 
@@ -91,9 +91,7 @@ class Flat(Constant):
 
     def __init__(self, rule: Rule, series: Series, peer: Peer, facts: dict[str, Any]) -> None:
         super().__init__(rule, series, peer, facts)
-        self.trend = Trend()
-        self.rate = Rate()
-        self.look_at = self.params.reports_quiet
+        self.curve = Curve(self.params.reports_quiet)
         self.said_at = 0
 
     def update(self, block: Block) -> Iterable[Finding]:
@@ -108,13 +106,9 @@ class Flat(Constant):
 
     # ------------------------------------------------------------------ a curve
     def _curve(self, block: Block) -> Iterator[Finding]:
-        trend = trend_of(block)
-        if trend is None or trend.count < self.look_at:
+        if not self.curve.look(block, self.peer):
             return
-        self.trend = trend
-        self.look_at = next_look(self.trend.count)
         at = len(block) - 1
-        self.rate.look(self.peer("learning_rate", block, at, 512), self.trend.count)
         thirds = self._thirds(block)
         if thirds is None or self.constant:
             return
@@ -127,24 +121,23 @@ class Flat(Constant):
             yield self._say_curve(block, at, thirds)
 
     def _thirds(self, block: Block) -> Thirds | None:
-        cells, _ = self.trend.cells()
+        cells, _ = self.curve.trend.cells()
         k = len(cells) // 3
         if k < 3:
             return None
         parts = [median(p) for p in (cells[:k], cells[k : len(cells) - k], cells[-k:])]
         if self.open is None and parts[0] - min(parts) >= self._most(block):
             return None  # it learned: nearly always, and no more need be computed
-        error = 1.25 * noise(cells) * math.sqrt(2.0 / k)
-        return Thirds(parts[0], parts[1], parts[2], error)
+        return Thirds(parts[0], parts[1], parts[2], error_of_difference(cells, k))
 
     def _most(self, block: Block) -> float:
         """The improvement that must be excluded, in the long run."""
         row = block.baseline.scale if block.baseline is not None and self.series.role == "reward" else 0.0
-        return max(self.params.gain * abs(self.trend.start), 0.5 * row)
+        return max(self.params.gain * abs(self.curve.trend.start), 0.5 * row)
 
     def _is_flat(self, block: Block, t: Thirds) -> bool:
-        p, trend = self.params, self.trend
-        if not trend.saw_the_start or trend.count - self.rate.risen_at < max(p.reports_quiet, trend.count // 4):
+        p, trend = self.params, self.curve.trend
+        if not trend.saw_the_start or trend.count - self.curve.rate.risen_at < max(p.reports_quiet, trend.count // 4):
             return False
         scale = abs(trend.start)
         row = block.baseline.scale if block.baseline is not None else 0.0
@@ -167,17 +160,17 @@ class Flat(Constant):
 
     def _no_early_drop(self, t: Thirds, limit: float, row: float) -> bool:
         """What was learned within the first reports doesn't show in the first third."""
-        head = np.array(self.trend.head)
-        cells, _ = self.trend.cells()
+        head = np.array(self.curve.trend.head)
+        cells, _ = self.curve.trend.cells()
         drops = (
-            (self.trend.start, 4 * row),
+            (self.curve.trend.start, 4 * row),
             (median(head), 1.5 * row),
             (float(cells[0]), 5 * noise(cells)),
         )
         return all(level - t.last < limit + slack for level, slack in drops)
 
     def _say_curve(self, block: Block, at: int, t: Thirds) -> Finding:
-        trend = self.trend
+        trend = self.curve.trend
         words = self._words(t)
         self.level = t.last
         self.said_at = trend.count
@@ -195,13 +188,13 @@ class Flat(Constant):
             "last third": sign * t.last,
             "improvement": t.gain,
             "standard error": t.error,
-            "reports": self.trend.count,
+            "reports": self.curve.trend.count,
         }
-        if self.rate.known:
-            evidence["learning rate"] = self.rate.last
+        if self.curve.rate.known:
+            evidence["learning rate"] = self.curve.rate.last
         first, last = short(sign * t.first), short(sign * t.last)
         return {
-            "summary": f"{self.series.tag} has not improved in {self.trend.count} reports: "
+            "summary": f"{self.series.tag} has not improved in {self.curve.trend.count} reports: "
             f"{first} in the first third, {last} in the last",
             "evidence": evidence,
         }
@@ -211,16 +204,15 @@ class Flat(Constant):
         found = self.open
         if found is None or found.severity >= self.rule.severity:
             return
-        if self.trend.count >= 3 * self.said_at and self._is_flat(block, t):
+        if self.curve.trend.count >= 3 * self.said_at and self._is_flat(block, t):
             self.open = found.changed(severity=self.rule.severity, last_step=int(block.step[-1]))
             yield self.open
 
     def _has_it_begun(self, block: Block) -> Iterator[Finding]:
         """Resolved once the last eighth is better than the level at which it was said, beyond doubt."""
-        cells, _ = self.trend.cells()
-        k = max(2, len(cells) // 8)
-        now = median(cells[-k:])
-        error = 1.25 * noise(cells) * math.sqrt(2.0 / k)
+        cells, _ = self.curve.trend.cells()
+        now, k = self.curve.newest()
+        error = error_of_difference(cells, k)
         row = block.baseline.scale if self.series.role == "reward" and block.baseline is not None else 0.0
-        if self.level - now > max(self.params.gain * abs(self.trend.start), row, 5 * error):
+        if self.level - now > max(self.params.gain * abs(self.curve.trend.start), row, 5 * error):
             yield from self._close(int(block.step[-1]))

@@ -32,13 +32,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
+from trainmon_rules.detectors.curve import METRICS, Curve, error_of_difference
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.series import Block, Series
 from trainmon_rules.series.robust import median
-from trainmon_rules.series.trend import Rate, Tie, Ties, Trend, next_look, noise, trend_of
+from trainmon_rules.series.trend import Tie, Ties
 from trainmon_rules.words import short
 
-METRICS = ("eval_metric", "train_metric")
 CLASSES = (2, 10, 100, 1000)  # whose logarithm a loss is compared with
 
 
@@ -84,10 +84,8 @@ class Plateau(Detector):
 
     def __init__(self, rule: Rule, series: Series, peer: Peer, facts: dict[str, Any]) -> None:
         super().__init__(rule, series, peer, facts)
-        self.trend = Trend()
-        self.rate = Rate()
         self.ties = Ties()
-        self.look_at = self.params.reports
+        self.curve = Curve(self.params.reports)
         self.open: Finding | None = None
         self.said: tuple[float, float] = (math.nan, math.nan)  # level, and progress up to it
         self.best = math.inf
@@ -129,13 +127,9 @@ class Plateau(Detector):
 
     # ------------------------------------------------------------------ a curve that no longer falls
     def _curve(self, block: Block) -> Iterator[Finding]:
-        trend = trend_of(block)
-        if trend is None or trend.count < self.look_at:
+        if not self.curve.look(block, self.peer):
             return
-        self.trend = trend
-        self.look_at = next_look(self.trend.count)
         at = len(block) - 1
-        self.rate.look(self.peer("learning_rate", block, at, 512), self.trend.count)
         halves = self._halves()
         if halves is None:
             return
@@ -145,7 +139,7 @@ class Plateau(Detector):
             yield self._say_curve(block, at, halves)
 
     def _halves(self) -> Halves | None:
-        cells, steps = self.trend.cells()
+        cells, steps = self.curve.trend.cells()
         n = len(cells)
         if n < 16:
             return None
@@ -153,14 +147,14 @@ class Plateau(Detector):
         k = len(tail) // 2
         a, b = tail[:k], tail[-k:]
         before, level = median(a), median(b)
-        start = max(self.trend.start, float(cells[0]))
+        start = max(self.curve.trend.start, float(cells[0]))
         if self.open is None and before - level >= self.params.stopped * max(0.0, start - level):
             return None  # it still learns: nearly always, and no more need be computed
-        near = 1.25 * noise(tail) * math.sqrt(2.0 / k)
+        near = error_of_difference(tail, k)
         return Halves(start, before, level, max(near, _slow_error(a, b)), int(steps[n // 2]))
 
     def _has_stopped(self, h: Halves) -> bool:
-        p, trend = self.params, self.trend
+        p, trend = self.params, self.curve.trend
         progress = h.start - h.level
         if progress <= max(p.learned * abs(h.start), 6 * h.error):
             return False
@@ -170,7 +164,7 @@ class Plateau(Detector):
             return False
         if h.gain < -p.stopped * progress - 2 * h.error:
             return False  # it rises: that is for divergence to say
-        return self.rate.alive(p.rate) and self.rate.risen_at < trend.count // 2
+        return self.curve.rate.alive(p.rate) and self.curve.rate.risen_at < trend.count // 2
 
     def _validation_improves(self, block: Block, at: int, step: int) -> bool:
         val = self.peer("val_loss", block, at, 512)
@@ -184,18 +178,18 @@ class Plateau(Detector):
 
     def _say_curve(self, block: Block, at: int, h: Halves) -> Finding:
         sign = self.series.direction or 1
-        progress = self.trend.start - h.level
+        progress = self.curve.trend.start - h.level
         self.said = h.level, progress
         evidence: dict[str, Any] = {
-            "first level": sign * self.trend.start,
+            "first level": sign * self.curve.trend.start,
             "level": sign * h.level,
             "gain over the last quarter": h.gain,
             "standard error": h.error,
-            "reports": self.trend.count,
+            "reports": self.curve.trend.count,
         }
-        if self.rate.known:
-            evidence["learning rate"] = self.rate.last
-            evidence["share of its peak"] = self.rate.last / self.rate.peak
+        if self.curve.rate.known:
+            evidence["learning rate"] = self.curve.rate.last
+            evidence["share of its peak"] = self.curve.rate.last / self.curve.rate.peak
         classes = self._chance(block, at, h.level)
         why = ""
         if classes:
@@ -223,15 +217,15 @@ class Plateau(Detector):
         """Resolved once the last eighth is below the level at which it was said, beyond doubt."""
         if self.open is None:
             return
-        cells, _ = self.trend.cells()
-        k = max(2, len(cells) // 8)
-        error = 1.25 * noise(cells[len(cells) // 2 :]) * math.sqrt(2.0 / k)
+        cells, _ = self.curve.trend.cells()
+        now, k = self.curve.newest()
+        error = error_of_difference(cells[len(cells) // 2 :], k)
         level, progress = self.said
-        if level - median(cells[-k:]) > max(2 * self.params.stopped * progress, 5 * error):
+        if level - now > max(2 * self.params.stopped * progress, 5 * error):
             step = int(block.step[-1])
             yield resolved(self.open, step, f"it improves again at step {step}")
             self.open = None
-            self.look_at = 2 * self.trend.count
+            self.curve.look_at = 2 * self.curve.trend.count
 
 
 def _slow_error(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
