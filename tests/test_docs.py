@@ -17,7 +17,7 @@ from trainmon.config import CHANGES, load_settings, parse_config
 from trainmon.readers import keys, shapes_of_json
 from trainmon.readers.dialects import load_dialects
 from trainmon.readers.jsonl import CONFIG_KEYS
-from trainmon_rules import inspection, report
+from trainmon_rules import inspection, report, strict
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -96,7 +96,7 @@ RECORDS = [r for m in (report, inspection) for r in vars(m).values() if is_datac
 @pytest.mark.parametrize("record", RECORDS, ids=lambda r: r.__name__)
 def test_every_field_of_the_report_is_told(record):
     text = (DOCS / "report.md").read_text("utf-8")
-    renamed = report._RENAMED
+    renamed = strict.RENAMED
     for f in fields(record):
         assert f"`{renamed.get(f.name, f.name)}`" in text, f.name
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
-from trainmon_rules.report import Report, run_dict
+from trainmon_rules.report import Report, error_dict, run_dict
+from trainmon_rules.strict import plain
 
 
 def render_json(report: Report) -> str:
@@ -17,7 +17,7 @@ def render_json(report: Report) -> str:
 def render_jsonl(report: Report) -> str:
     """Return a line a run, then a line an error (`{"error": …}`)."""
     rows = [_dumps(run_dict(r)) for r in report.runs]
-    rows += [_dumps({"error": e}) for e in report.as_dict()["errors"]]
+    rows += [_dumps({"error": error_dict(e)}) for e in report.errors]
     return "".join(row + "\n" for row in rows)
 
 
@@ -31,8 +31,6 @@ def _other(value: Any) -> Any:
     """Numbers of numpy become Python's (the non-finite ones strings, as everywhere); the rest its text."""
     if hasattr(value, "item"):
         value = value.item()
-        if isinstance(value, float) and not math.isfinite(value):
-            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         if isinstance(value, bool | int | float | str):
-            return value
+            return plain(value)
     return str(value)

@@ -10,6 +10,7 @@ from typing import Any
 
 from trainmon_exporters.escape import clean
 from trainmon_rules.report import IncidentReport, RunReport
+from trainmon_rules.strict import strict
 
 TELLING = 8  # letters of a word that stands for a sheet alone
 
@@ -132,9 +133,7 @@ def number(value: Any) -> str:
         return str(value)
     if isinstance(value, int):
         return str(value)
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return f"{value:.6g}"
+    return f"{value:.6g}" if math.isfinite(value) else str(strict(value))
 
 
 def change_lines(change: Mapping[str, Any]) -> list[str]:

@@ -6,17 +6,17 @@ schema `trainmon.inspect/1`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from trainmon_rules.engine import Session
-from trainmon_rules.report import Blind, RunReport, SourceError
+from trainmon_rules.report import Blind, RunReport, SourceError, error_dict
 from trainmon_rules.series import Series
 from trainmon_rules.state import Attempt, Run
+from trainmon_rules.strict import plain
 
 SCHEMA = "trainmon.inspect/1"
 RECENT = 65  # points whose distances give the cadence
@@ -92,10 +92,7 @@ class Inspection:
 
     def as_dict(self) -> dict[str, Any]:
         """Return strict-JSON data, schema `trainmon.inspect/1`; non-finite numbers are strings."""
-        data = {"schema": SCHEMA, **asdict(self)}
-        for error in data["errors"]:
-            del error["fatal"]
-        return {key: _plain(value) for key, value in data.items()}
+        return {"schema": SCHEMA, "runs": plain(self.runs), "errors": [error_dict(e) for e in self.errors]}
 
 
 def inspect_runs(session: Session, reports: Sequence[RunReport], sources: Sequence[SourceFacts]) -> list[RunFacts]:
@@ -168,13 +165,3 @@ def _tag(series: Sequence[Series]) -> TagFacts:
 
 def _first_step(series: Series) -> int:
     return int(series.history.first_step[0])
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value

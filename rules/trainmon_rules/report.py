@@ -6,9 +6,10 @@ become the strings "NaN", "Infinity", "-Infinity").
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from trainmon_rules.strict import plain
 
 SCHEMA = "trainmon.report/1"
 
@@ -163,30 +164,17 @@ class Report:
         return {
             "schema": SCHEMA,
             "runs": [run_dict(r) for r in self.runs],
-            "errors": [_plain(e, skip=("fatal",)) for e in self.errors],
+            "errors": [error_dict(e) for e in self.errors],
         }
-
-
-_RENAMED = {"evidence_for": "for", "evidence_against": "against"}
 
 
 def run_dict(run: RunReport) -> dict[str, Any]:
     """Return one run as strict-JSON data."""
-    data = _plain(run, skip=("curves",))
-    if not isinstance(data, dict):
-        raise TypeError("a run is a record")
+    data: dict[str, Any] = plain(run, skip=("curves",))
     return data
 
 
-def _plain(value: Any, skip: tuple[str, ...] = ()) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return {
-            _RENAMED.get(f.name, f.name): _plain(getattr(value, f.name)) for f in fields(value) if f.name not in skip
-        }
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
+def error_dict(error: SourceError) -> dict[str, Any]:
+    """Return an error as strict-JSON data."""
+    data: dict[str, Any] = plain(error, skip=("fatal",))
+    return data

@@ -22,7 +22,6 @@ Face artefact is described in huggingface/trl#6702 and transformers#13619.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -32,6 +31,7 @@ import numpy as np
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.series import Block, Series
+from trainmon_rules.strict import strict
 
 
 class NonFinite(Detector):
@@ -133,7 +133,7 @@ class NonFinite(Detector):
             self.open = self.open.changed(last_step=int(block.step[i]))
             return None
         evidence: dict[str, Any] = {
-            "value": "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity",
+            "value": strict(value),
             "first bad step": self.onset[0],
             "reports in a row": self.run,
         }
