@@ -20,7 +20,7 @@ from trainmon_rules.clock import Clock
 from trainmon_rules.detectors import DETECTORS, Detector
 from trainmon_rules.detectors.hold import Held
 from trainmon_rules.findings import Finding, State
-from trainmon_rules.points import Batch, Boundary, Chunk, Finish, Params, Problem
+from trainmon_rules.points import Batch, Chunk, Finish, Params, Problem
 from trainmon_rules.series import Block, Series
 from trainmon_rules.state import (
     ACROSS_RING,
@@ -109,22 +109,23 @@ class Session:
         """Close what is open: the job is over. Firing findings become ended; nothing else is decided."""
         for name in self.sources:
             self.close(name)
-        self.refresh()
         for run in self.runs:
-            for key, f in run.findings.items():
-                if f.state is State.FIRING:
-                    run.findings[key] = f.changed(state=State.ENDED)
+            self._refresh(run)
+            run.end(self.sources)
         return self.runs
 
     def refresh(self) -> None:
         """Bring the findings that go on up to their latest numbers; nothing is decided, no event is due."""
         for run in self.runs:
-            for attempt in run.attempts:
-                for t in attempt.tracked.values():
-                    for d in (*t.detectors, *t.waiting):
-                        found = d.standing()
-                        if found is not None and (said := run.findings.get(found.key)) and said.state is State.FIRING:
-                            run.findings[found.key] = self._as_told(found)
+            self._refresh(run)
+
+    def _refresh(self, run: Run) -> None:
+        for attempt in run.attempts:
+            for t in attempt.tracked.values():
+                for d in (*t.detectors, *t.waiting):
+                    found = d.standing()
+                    if found is not None and (said := run.findings.get(found.key)) and said.state is State.FIRING:
+                        run.findings[found.key] = self._as_told(found)
 
     def _as_told(self, found: Finding) -> Finding:
         """Return the finding with the severity that the user gave its rule, if any."""
@@ -162,10 +163,8 @@ class Session:
     def _end_run(self, src: Source) -> None:
         """The source has begun another run: what was firing in the old one has ended with it."""
         run = self.runs[src.run]
-        self.refresh()
-        for key, f in run.findings.items():
-            if f.source == src.name and f.state is State.FIRING:
-                run.findings[key] = f.changed(state=State.ENDED)
+        self._refresh(run)
+        run.end((src.name,))
 
     def _take(self, src: Source, run: Run, segment: Segment) -> bool:
         for event in segment.events:
@@ -174,8 +173,6 @@ class Session:
                 run.said.setdefault(src.name, {}).update(event.values)
             elif isinstance(event, Finish):
                 run.finishes[src.name] = event.why
-            elif isinstance(event, Boundary):
-                continue
         if not segment.chunks:
             return False
         chunks = sorted(segment.chunks, key=lambda c: (int(c.row[0]), c.tag))
@@ -218,7 +215,6 @@ class Session:
 
     def _extend(self, src: Source, run: Run, attempt: Attempt, c: Chunk) -> Tracked | None:
         run.points += len(c)
-        src.points += len(c)
         first, last = int(c.step.min()), int(c.step.max())
         if src.roles.get(c.tag) != "twin":  # it may live on another axis: samples beside iterations
             run.first_step = first if run.first_step is None else min(run.first_step, first)

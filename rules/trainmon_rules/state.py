@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections import ChainMap, Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from trainmon_rules.attempts import Splitter
 from trainmon_rules.clock import Clock
 from trainmon_rules.detectors import Detector, Rule
-from trainmon_rules.findings import Finding
+from trainmon_rules.findings import Finding, State
 from trainmon_rules.incidents import Incident, group, visible
 from trainmon_rules.points import Problem
 from trainmon_rules.roles import RoleTable
@@ -168,6 +168,12 @@ class Run:
             self._last, is_new = None, True  # the one that made room is counted
         self.dropped_findings += is_new
 
+    def end(self, sources: Collection[str]) -> None:
+        """Say that nothing more will come from these sources: what is firing in them ends with them."""
+        for key, f in self.findings.items():
+            if f.source in sources and f.state is State.FIRING:
+                self.findings[key] = f.changed(state=State.ENDED)
+
     def attempt(self, number: int) -> Attempt:
         """Return the attempt, opening it (and those before) if need be."""
         while len(self.attempts) <= number:
@@ -205,8 +211,6 @@ class Source:
     problem_count: int = 0
     series: int = 0
     left_out: set[str] = field(default_factory=set)  # what it has too many of
-    points: int = 0
-    records: int = 0
 
 
 @dataclass(slots=True)

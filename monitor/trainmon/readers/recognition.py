@@ -46,7 +46,6 @@ _TOKEN = re.compile(
     r'[ \t\r\n]*(?:([{}\[\],:])|("(?:[^"\\]|\\.)*+")|(-?\d++(?:\.\d*+)?(?:[eE][+-]?\d*+)?|'
     r"-?Infinity|NaN|true|false|null))"
 )
-_WORDS = ("Infinity", "NaN", "true", "false", "null")
 
 
 def refusal(head: bytes) -> str | None:

@@ -84,7 +84,7 @@ def diagnose(incident: Incident, run: Run, knowledge: Knowledge) -> Diagnosis:
     facts = find_facts(incident, run)
     ranked = _rank(entry, table, facts)
     facts["top_cause"] = _top(ranked)
-    alive = [r for r in ranked if not r.out and r.score > 0][:MAX_CAUSES]
+    alive = _alive(ranked)
     question = _question(entry, table, facts, alive)
     return Diagnosis(
         causes=tuple(r.record for r in alive),
@@ -105,6 +105,11 @@ def _rank(entry: SymptomEntry, table: Table, facts: Mapping[str, Any]) -> list[_
 
 def _top(ranked: Sequence[_Ranked]) -> str:
     return ranked[0].rule.id if ranked and not ranked[0].out else ""
+
+
+def _alive(ranked: Iterable[_Ranked]) -> list[_Ranked]:
+    """Return the causes worth telling, the best first."""
+    return [r for r in ranked if not r.out and r.score > 0][:MAX_CAUSES]
 
 
 def _judge(rule: CauseRule, prior: float, facts: Mapping[str, Any]) -> _Ranked:
@@ -213,7 +218,7 @@ def _matters(question: Question, entry: SymptomEntry, table: Table, facts: Mappi
             supposed |= placed(supposed, supposed["learning_rate"])
         ranked = _rank(entry, table, supposed)
         supposed["top_cause"] = _top(ranked)
-        alive = [r for r in ranked if not r.out and r.score > 0][:MAX_CAUSES]
+        alive = _alive(ranked)
         routes = _routes(entry, table, supposed, alive)
         outcomes.add((routes[0].sheet, frozenset(r.sheet for r in routes if r.rank == "secondary")))
     return len(outcomes) > 1

@@ -190,11 +190,6 @@ class Series:
         return int(self._step[-1])
 
     @property
-    def last_time(self) -> float:
-        """Wall time of the last point, NaN where not logged."""
-        return float(self._time[-1])
-
-    @property
     def last_value(self) -> float:
         """Value of the last point."""
         return float(self._value[-1])
