@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
@@ -17,15 +16,13 @@ import msgspec
 
 from trainmon.readers.keys import EPOCH_KEYS, STEP_KEYS
 from trainmon.readers.lines import BOM
-from trainmon.readers.linewise import LinewiseReader
+from trainmon.readers.linewise import CONFLICT, LinewiseReader
 from trainmon.readers.records import Records
 from trainmon.readers.values import find_key, flatten
 
 CONFIG_KEYS = frozenset(
     {"config", "args", "argv", "hparams", "hyperparameters", "hyper_parameters", "settings", "cfg", "_config"}
 )
-CONFLICT = re.compile(rb"(<{7}|>{7}|\|{7})( |$)|={7}$")
-CONFLICT_ERROR = "git conflict markers: both sides are read as runs of their own; resolve the conflict to get one"
 
 _decode = msgspec.json.Decoder().decode
 
@@ -89,10 +86,6 @@ class JsonlReader(LinewiseReader):
 
     format: ClassVar[str] = "jsonl"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.conflict = False
-
     def _read(self, lines: Iterable[tuple[int, int, bytes]], cut: bool = False) -> None:
         """Read lines; `cut` says that they may end anywhere, which is no error."""
         records = self.records
@@ -124,10 +117,6 @@ class JsonlReader(LinewiseReader):
             line = line.lstrip(b"\0")
             self.records.skipped["zero-filled gaps"] += 1
         if CONFLICT.match(line):
-            self.records.skipped["conflict markers"] += 1
-            if not self.conflict:
-                self.conflict = True
-                self.records.problem(CONFLICT_ERROR, number)
-            self.records.boundary("git conflict marker")
+            self._conflict(number)
             return b""
         return line

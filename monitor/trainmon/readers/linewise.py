@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 
 from trainmon.readers.lines import LineCutter
 from trainmon.readers.records import Records
 from trainmon_rules.points import Batch
+
+CONFLICT = re.compile(rb"(<{7}|>{7}|\|{7})( |$)|={7}$")
+CONFLICT_ERROR = "git conflict markers: both sides are read as runs of their own; resolve the conflict to get one"
 
 
 class LinewiseReader:
@@ -22,6 +26,7 @@ class LinewiseReader:
     def __init__(self, records: Records | None = None) -> None:
         self.lines = LineCutter()
         self.records = records or Records()
+        self.conflict = False  # a git conflict marker was reported
 
     @property
     def axis(self) -> str:
@@ -54,3 +59,11 @@ class LinewiseReader:
     def _read(self, lines: Iterable[tuple[int, int, bytes]], cut: bool = False) -> None:
         """Read lines as (number, offset, bytes); `cut` says that they may end anywhere, which is no error."""
         raise NotImplementedError
+
+    def _conflict(self, number: int) -> None:
+        """Take a git conflict marker: the run ends at it; the first one is reported."""
+        self.records.skipped["conflict markers"] += 1
+        if not self.conflict:
+            self.conflict = True
+            self.records.problem(CONFLICT_ERROR, number)
+        self.records.boundary("git conflict marker")

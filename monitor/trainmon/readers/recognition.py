@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 
-from trainmon.readers.jsonl import CONFLICT, parse_json
+from trainmon.readers.jsonl import parse_json
 from trainmon.readers.keys import EPOCH_KEYS, STEP_KEYS, TIME_KEYS
 from trainmon.readers.lines import BOM
+from trainmon.readers.linewise import CONFLICT
 from trainmon.readers.mlflow import LINE as MLFLOW
 from trainmon.readers.table import Row, find_delimiter, is_row_of_numbers, split_row
 from trainmon.readers.values import number

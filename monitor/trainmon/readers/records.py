@@ -22,17 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from trainmon.readers.keys import (
-    EPOCH_KEYS,
-    STEP_KEYS,
-    TIME_KEYS,
-    TOTAL_KEYS,
-    WEAK_KEYS,
-    Bin,
-    Shape,
-    same_axis,
-)
-from trainmon.readers.values import find_key, flatten, is_whole, number, numbers, parse_time, settings, wall_time, whole
+from trainmon.readers.keys import WEAK_KEYS, Bin, Shape, same_axis
+from trainmon.readers.values import is_whole, number, numbers, settings, wall_time, whole
 from trainmon_rules.points import Batch, Boundary, Chunk, Event, Finish, Params, Problem
 
 MAX_KEYS = 4096  # a record
@@ -367,9 +358,3 @@ def _merge(tag: str, parts: list[Chunk]) -> Chunk:
         np.concatenate([p.value for p in parts])[order],
         row[order],
     )
-
-
-__all__ = [
-    "EPOCH_KEYS", "MAX_KEYS", "STEP_KEYS", "TIME_KEYS", "TOTAL_KEYS", "Records", "find_key", "flatten", "number",
-    "parse_time",
-]  # fmt: skip

@@ -15,9 +15,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
-from trainmon.readers.jsonl import CONFLICT, CONFLICT_ERROR
 from trainmon.readers.lines import BOM
-from trainmon.readers.linewise import LinewiseReader
+from trainmon.readers.linewise import CONFLICT, LinewiseReader
 from trainmon.readers.records import Records
 from trainmon.readers.values import flatten, number
 from trainmon_rules.points import Batch
@@ -72,7 +71,6 @@ class TableReader(LinewiseReader):
         super().__init__(Records(settings_first=False))
         self.delimiter = ""
         self.header: Row = ()
-        self.conflict = False
         self.width = 0  # cells of the row before
         self._open: list[tuple[str, int, int]] = []  # lines of a row whose quote isn't closed yet
 
@@ -185,13 +183,6 @@ class TableReader(LinewiseReader):
         return known > 0 and 2 * known >= len(cells) and all(number(c) is None for c in cells if c)
 
     # ------------------------------------------------------------------ what is no row
-    def _conflict(self, at: int) -> None:
-        self.records.skipped["conflict markers"] += 1
-        if not self.conflict:
-            self.conflict = True
-            self.records.problem(CONFLICT_ERROR, at)
-        self.records.boundary("git conflict marker")
-
     def _comment(self, text: str) -> None:
         """A comment before the header; Stable-Baselines3's monitor.csv has its settings there as JSON."""
         try:

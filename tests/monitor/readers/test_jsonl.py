@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reading import cuts, lines, read
 
-from trainmon.readers.jsonl import CONFLICT_ERROR, JsonlReader
+from trainmon.readers.jsonl import JsonlReader
+from trainmon.readers.linewise import CONFLICT_ERROR
 from trainmon_rules.points import Boundary, Params
 
 
