@@ -4,8 +4,14 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 DATA = Path(__file__).parent / "data"
+
+# Nothing here may fail by the clock: a busy machine is no defect, and the first text drawn in a fresh clone takes
+# more than a second, as the table of characters is built for it.
+settings.register_profile("trainmon", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("trainmon")
 
 
 @pytest.fixture(scope="session")

@@ -59,7 +59,7 @@ def extreme_log(seed: int) -> tuple[list[Batch], dict[str, object]]:
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @given(st.integers(0, 1_000_000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_number_brings_a_report_down(seed):
     batches, answers = extreme_log(seed)
     session = Session("run", Settings(SETTINGS.rules, SETTINGS.roles, answers))

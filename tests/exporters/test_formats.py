@@ -109,7 +109,7 @@ def kinds(tokens):
         yield from kinds(token.children or ())
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[*settings.default.suppress_health_check, HealthCheck.function_scoped_fixture])
 @given(TRICKY)
 def test_no_text_becomes_markup(make, text):
     """A real parser (the one that rich brings) must see paragraphs, lists, tables and our own `<details>` only."""

@@ -112,7 +112,7 @@ TURNS = st.lists(st.tuples(st.integers(0, 2), st.sampled_from([1, 2, 3, 30, 600]
 
 
 @given(st.integers(0, 1_000_000), TURNS, st.booleans(), st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_any_interleaving_of_unruly_sources_ends_the_same(seed, turns, pickled, close):
     sources = unruly_sources(seed)
     assert told(sources, turns, pickled, close) == told(sources, [])

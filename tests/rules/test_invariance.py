@@ -79,14 +79,14 @@ def read(data: bytes, cuts: list[int], pickled: bool = False) -> Session:
 
 
 @given(st.integers(0, 10_000), st.lists(st.integers(0, 1_000_000), max_size=40))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_cuts_at_random_bytes_change_nothing(seed, cuts):
     data = faulty_log(seed)
     assert story(read(data, cuts)) == story(read(data, []))
 
 
 @given(st.integers(0, 10_000), st.lists(st.integers(0, 1_000_000), max_size=6))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_a_restart_from_a_snapshot_changes_nothing(seed, cuts):
     data = faulty_log(seed)
     assert story(read(data, cuts, pickled=True)) == story(read(data, []))
@@ -137,7 +137,7 @@ def interleave(sources, order) -> Session:
 
 
 @given(st.integers(0, 8), st.lists(st.integers(0, 60), max_size=80))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_sources_interleaved_at_random_change_nothing(seed, order):
     sources = two_sources(seed)
     first = story(interleave(sources, []))

@@ -24,7 +24,7 @@ def feed(series, values, sizes=(), steps=None):
 
 
 @given(st.integers(0, 999), st.lists(st.integers(1, 300), max_size=12))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_baseline_does_not_depend_on_the_chunks(seed, sizes):
     rng = np.random.default_rng(seed)
     values = 2 + rng.standard_t(3, 700) * 0.1
@@ -98,7 +98,7 @@ def history_twin(values, width):
 
 
 @given(st.integers(1, 3000), st.lists(st.integers(1, 999), max_size=10), st.integers(0, 99))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_history_agrees_with_its_twin_for_any_chunks(n, sizes, seed):
     rng = np.random.default_rng(seed)
     values = rng.normal(0, 1, n)

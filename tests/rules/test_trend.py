@@ -38,7 +38,7 @@ def slow_cells(values, ok):
 
 
 @given(st.integers(1, 3000), st.lists(st.integers(1, 3000), max_size=10), st.integers(0, 100))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_cells_are_the_means_of_equal_stretches(n, cuts, seed):
     rng = np.random.default_rng(seed)
     values = rng.normal(3, 0.1, n)
@@ -58,7 +58,7 @@ def test_cells_are_the_means_of_equal_stretches(n, cuts, seed):
 @given(
     st.lists(st.sampled_from([0.0, 1.0, 1.0, 1.0, math.nan]), min_size=1, max_size=200), st.lists(st.integers(1, 199))
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_ties_are_found_at_the_same_point_however_cut(values, cuts):
     ties, found = Ties(), []
     for block in fed(np.array(values), cuts):

@@ -541,7 +541,7 @@ def joined(batches):
     return found, [e for b in batches for e in b.events]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.integers(0, len(EVERYTHING)), max_size=12), st.booleans())
 def test_cuts_and_pickling_change_nothing(cuts, through_pickle):
     _, whole = read(EVERYTHING)

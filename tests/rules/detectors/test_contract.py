@@ -53,7 +53,7 @@ def test_it_fires_on_its_fault(name):
 
 @pytest.mark.parametrize("name", DETECTORS)
 @given(st.integers(0, 3), st.lists(st.integers(1, 1200), max_size=30))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 def test_cuts_change_nothing(name, seed, cuts):
     columns = AILING[name](seed)
     assert story(sessions(columns, cuts)) == story(sessions(columns))
@@ -67,7 +67,7 @@ def test_row_by_row_is_the_same_as_at_once(name):
 
 @pytest.mark.parametrize("name", DETECTORS)
 @given(st.integers(0, 3), st.lists(st.integers(1, 1200), min_size=1, max_size=5))
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 def test_a_snapshot_in_between_changes_nothing(name, seed, cuts):
     columns = AILING[name](seed)
     assert story(sessions(columns, cuts, pickled=True)) == story(sessions(columns))
