@@ -17,10 +17,10 @@ from typing import Any
 from trainmon_rules.detectors import DETECTORS, Detector, Rule
 from trainmon_rules.diagnosis.diagnose import _merge, _ordered
 from trainmon_rules.diagnosis.knowledge import shipped_table
-from trainmon_rules.diagnosis.settings import vocabulary
 from trainmon_rules.diagnosis.table import CauseRule, FixRule, SymptomEntry, Table
 from trainmon_rules.report import Route
 from trainmon_rules.state import Settings
+from trainmon_rules.vocabulary import vocabulary
 
 DOCS = Path(__file__).parent
 SHEETS = "../rules/trainmon_rules/sheets"

@@ -14,7 +14,6 @@ from trainmon_exporters import render
 from trainmon_exporters.plot_scale import Scale
 from trainmon_rules.attempts import WINDOW, Splitter
 from trainmon_rules.diagnosis import Knowledge
-from trainmon_rules.diagnosis.settings import read_settings
 from trainmon_rules.engine import Session
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import Batch, Boundary, Params, chunk
@@ -22,6 +21,7 @@ from trainmon_rules.postmortem import report_runs
 from trainmon_rules.report import Curve, Report, run_dict
 from trainmon_rules.series.history import History
 from trainmon_rules.state import MAX_ATTEMPTS, MAX_FINDINGS, MAX_RUNS, MAX_TAGS, Run, Settings
+from trainmon_rules.vocabulary import read_settings
 
 SETTINGS = Settings.default()
 KNOWLEDGE = Knowledge.load()

@@ -34,11 +34,11 @@ from typing import Any
 from trainmon.discovery.folders import showable
 from trainmon.readers.dialects import use_dialects
 from trainmon_rules.detectors import DETECTORS, Rule
-from trainmon_rules.diagnosis.settings import check_answer
 from trainmon_rules.errors import BadConfig
 from trainmon_rules.findings import Severity
 from trainmon_rules.rules import known
 from trainmon_rules.state import Settings
+from trainmon_rules.vocabulary import check_answer
 
 FILE = "trainmon.toml"
 SECTIONS = ("roles", "set", "rules", "text")

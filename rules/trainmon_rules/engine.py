@@ -170,7 +170,7 @@ class Session:
         for event in segment.events:
             if isinstance(event, Params):
                 src.facts.update(dict.fromkeys(event.values))
-                run.said.setdefault(src.name, {}).update(event.values)
+                run.settings_of(src.name).update(event.values)
             elif isinstance(event, Finish):
                 run.finishes[src.name] = event.why
         if not segment.chunks:
@@ -259,7 +259,7 @@ class Session:
                 cls = DETECTORS[rule.detector]
                 names = tuple(self.sources) if cls.across else (src.name,)
                 peer = Peers(attempt, names)
-                detector: Detector = cls(rule, series, peer, run.said.setdefault(src.name, {}))
+                detector: Detector = cls(rule, series, peer, run.settings_of(src.name))
                 if rule.hold:
                     detector = Held(detector)
                 (waiting if cls.across else solo).append(detector)

@@ -2,15 +2,16 @@
 
 Grouping is a pure function of the set of findings, so it doesn't matter in which order sources were read.
 Findings join an incident when they are of one attempt and one family and begin while it goes on, or within
-max(50 steps, 8 reports) of its end. The incident's id comes from its first finding and never changes; onset,
-symptom, severity and precursors may.
+max(50 steps, 8 reports) of its end; so do those of a family that the incident's explains (`EXPLAINED_BY`): a run
+whose gradients exploded stops learning, and that is not a second incident. The incident's id comes from its first
+finding and never changes; onset, symptom, severity and precursors may.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainmon_rules.findings import Finding, Severity, State
@@ -86,7 +87,18 @@ class Incident:
         return frozenset(f.symptom for f in self.findings)
 
 
-DEPENDENT = frozenset({"learning", "generalization"})
+EXPLAINED_BY: Mapping[str, frozenset[str]] = {
+    "learning": frozenset({"instability", "schedule", "units"}),
+    "generalization": frozenset({"instability", "schedule"}),
+    "units": frozenset({"instability"}),
+    "instability": frozenset({"schedule"}),
+}
+"""What leads to what: a finding of the family joins an incident of these that began no later and goes on."""
+
+HELD_OUT = frozenset({"val_loss", "val_loss_component", "val_gap", "val_perplexity", "eval_metric", "eval_error"})
+"""Roles on data not trained on: what they do doesn't explain what training does."""
+
+DEPENDENT = frozenset({"learning", "generalization", "units"})
 """Families that say nothing new while the loss is not finite."""
 
 
@@ -123,10 +135,29 @@ def _order(f: Finding) -> tuple[int, float, int, str, str, str]:
 
 def _joins(f: Finding, members: Sequence[Finding]) -> bool:
     first = members[0]
-    if f.attempt != first.attempt or f.family != first.family:
+    if f.attempt != first.attempt:
         return False
     reach = max(JOIN_STEPS, JOIN_REPORTS * max(f.interval, *(m.interval for m in members)))
-    return any(m.resolved_step is None or f.onset_step <= m.resolved_step + reach for m in members)
+    return any(_is_one_event(f, m, reach) for m in members)
+
+
+def _is_one_event(f: Finding, m: Finding, reach: int) -> bool:
+    """Whether a finding goes on from another one of its family, or one of them explains the other."""
+    if f.family == m.family:
+        return _lasts_until(m, f.onset_step, reach)
+    cause, effect = (m, f) if _explains(m, f) else (f, m)
+    began = effect.onset_step >= cause.onset_step - reach
+    return _explains(cause, effect) and began and _lasts_until(cause, effect.onset_step)
+
+
+def _lasts_until(f: Finding, step: int, reach: int = 0) -> bool:
+    return f.resolved_step is None or step <= f.resolved_step + reach
+
+
+def _explains(cause: Finding, effect: Finding) -> bool:
+    if cause.family not in EXPLAINED_BY.get(effect.family, ()) or cause.severity < Severity.WARNING:
+        return False
+    return cause.role not in HELD_OUT or cause.tag == effect.tag
 
 
 def _incident(run: str, members: list[Finding]) -> Incident:

@@ -85,7 +85,7 @@ def report_run(
         skipped=counts,
         roles=roles,
         unmapped=tuple(unmapped),
-        blind=tuple(_blind(session, set(roles), run.given_up)),
+        blind=tuple(_blind(session, run, set(roles))),
         verdict=_verdict(run, incidents),
         incidents=tuple(_reported(incidents, run, knowledge)),
         curves=tuple(_curves(run, {tag for i in incidents for tag in i.series})),
@@ -198,16 +198,32 @@ def _verdict(run: Run, incidents: Sequence[Incident]) -> str:
     return "healthy" if max(judged, default=0) >= ENOUGH else "insufficient-data"
 
 
-def _blind(session: Session, roles: set[str], given_up: Set[str]) -> list[Blind]:
+def _blind(session: Session, run: Run, roles: set[str]) -> list[Blind]:
+    """Return the rules that could not work, each with what it lacks."""
+    lacks = _lacking(run)
     out = []
     for rule in session.settings.rules:
-        if rule.name in given_up:
+        if rule.name in run.given_up:
             out.append(Blind(rule.name, "another source of the run stayed too far behind"))
         elif not roles.intersection(rule.roles):
             out.append(Blind(rule.name, f"no {roles_in_words(rule.roles)} is logged"))
         elif missing := [r for r in rule.needs if r not in roles]:
             out.append(Blind(rule.name, f"no {roles_in_words(missing)} is logged"))
+        elif lack := lacks.get(rule.name):
+            out.append(Blind(rule.name, lack))
     return out
+
+
+def _lacking(run: Run) -> dict[str, str]:
+    """Return what each rule's detectors lack, where none of them could judge anything."""
+    lacks: dict[str, str] = {}
+    for attempt in run.attempts:
+        for t in attempt.ordered():
+            for d in (*t.detectors, *t.waiting):
+                lack = d.blind()
+                if not lack or lacks.setdefault(d.rule.name, lack) == "":
+                    lacks[d.rule.name] = ""  # one that sees is enough
+    return lacks
 
 
 def _curves(run: Run, concerned: Set[str]) -> list[Curve]:

@@ -22,7 +22,7 @@ SYMPTOMS = (
     "activation-scale", "memory-growth", "periodic", "regime-shift", "resume-jump", "preference-instability",
 )  # fmt: skip
 
-FAMILIES = ("instability", "learning", "generalization", "speed", "schedule", "units")
+FAMILIES = ("instability", "learning", "generalization", "speed", "schedule", "units", "memory")
 """Findings of one family that begin close together are one incident."""
 
 _KEYS = {

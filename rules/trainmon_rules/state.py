@@ -20,6 +20,7 @@ from trainmon_rules.points import Problem
 from trainmon_rules.roles import RoleTable
 from trainmon_rules.rules import load_rules
 from trainmon_rules.series import EMPTY, Block, Series, View
+from trainmon_rules.vocabulary import RunSettings
 
 ACROSS_RING = 1_000_000  # points a companion keeps while another source of the run lags behind
 MAX_RUNS = 1_000  # a source; what follows is counted, not kept
@@ -88,7 +89,7 @@ class Run:
     name: str
     attempts: list[Attempt] = field(default_factory=list)
     answers: Mapping[str, Any] = field(default_factory=dict)  # of the user; they go before what sources say
-    said: dict[str, dict[str, Any]] = field(default_factory=dict)  # hyper-parameters, by source
+    said: dict[str, RunSettings] = field(default_factory=dict)  # hyper-parameters, by source
     findings: dict[tuple[str, str, str, int, int], Finding] = field(default_factory=dict)
     points: int = 0
     dropped_points: int = 0  # of series over the limit
@@ -106,7 +107,11 @@ class Run:
     @property
     def facts(self) -> Mapping[str, Any]:
         """The user's answers, then the run's hyper-parameters, those of the source that was opened first in front."""
-        return ChainMap(dict(self.answers), *(self.said[s] for s in _in_order(self.said, self.told)))
+        return ChainMap(dict(self.answers), *(self.said[s].raw for s in _in_order(self.said, self.told)))
+
+    def settings_of(self, source: str) -> RunSettings:
+        """Return the settings as the source tells them, the user's answers in front."""
+        return self.said.setdefault(source, RunSettings(self.answers))
 
     @property
     def finish(self) -> str | None:

@@ -9,9 +9,9 @@ from trainmon import replay
 from trainmon.cli import main
 from trainmon.config import load_settings, parse_options, read_config
 from trainmon.readers.dialects import use_dialects
-from trainmon_rules.diagnosis.settings import answers_help, vocabulary
 from trainmon_rules.errors import BadConfig
 from trainmon_rules.findings import Severity
+from trainmon_rules.vocabulary import answers_help, vocabulary
 
 
 def write(tmp_path, text):

@@ -73,3 +73,42 @@ def test_it_fires_while_anything_in_it_does():
     done = replace(LOSS, state=State.RESOLVED, resolved_step=150)
     assert group("run", [replace(GRAD, state=State.FIRING), done])[0].state is State.FIRING
     assert group("run", [replace(GRAD, state=State.RESOLVED), done])[0].state is State.RESOLVED
+
+
+# ------------------------------------------------------------------------------- one cause, one incident
+BROKEN = replace(finding("divergence", 300), state=State.FIRING, resolved_step=None)
+
+
+def flat(onset, **more):
+    return finding("flat", onset, onset + 60, family="learning", **more)
+
+
+def test_what_a_broken_run_no_longer_learns_is_no_second_incident():
+    [event] = group("run", [BROKEN, flat(900), finding("overfit", 700, family="generalization", tag="eval_loss")])
+    assert (event.symptom, {f.rule for f in event.findings}) == ("divergence", {"divergence", "flat", "overfit"})
+
+
+def test_a_rate_of_zero_explains_a_run_that_never_learns():
+    rate = finding("lr-schedule", 0, 20, family="schedule", tag="lr", resolved_step=None, state=State.FIRING)
+    [event] = group("run", [rate, flat(0)])
+    assert event.symptom == "lr-schedule"
+
+
+@pytest.mark.parametrize(
+    ("cause", "effect"),
+    [
+        (BROKEN, flat(100)),  # it had stopped learning long before
+        (replace(BROKEN, severity=Severity.INFO), flat(900)),  # too weak to explain anything
+        (replace(BROKEN, role="val_loss", tag="eval_loss"), flat(900)),  # says nothing about training
+        (replace(BROKEN, resolved_step=400, state=State.RESOLVED), flat(900)),  # it was over
+        (BROKEN, finding("throughput-drop", 900, family="speed")),  # another matter
+        (flat(0, resolved_step=None), finding("loss-spike", 900)),  # the wrong way round
+    ],
+)
+def test_what_is_not_explained_stays_an_incident_of_its_own(cause, effect):
+    assert len(group("run", [cause, effect])) == 2
+
+
+def test_an_evaluation_that_collapsed_explains_its_own_standstill():
+    fell = replace(BROKEN, role="eval_metric", tag="acc")
+    assert len(group("run", [fell, flat(900, role="eval_metric", tag="acc")])) == 1

@@ -11,9 +11,9 @@ from trainmon_rules.diagnosis.conditions import compute, fill, holds
 from trainmon_rules.diagnosis.factnames import DERIVED, fact_names
 from trainmon_rules.diagnosis.knowledge import load_table, parse_table, sheet_text, shipped_table
 from trainmon_rules.diagnosis.rates import usual_rate, usual_rates
-from trainmon_rules.diagnosis.settings import parse_vocabulary, read_settings, vocabulary
 from trainmon_rules.errors import BadConfig
 from trainmon_rules.rules import SYMPTOMS
+from trainmon_rules.vocabulary import parse_vocabulary, read_settings, vocabulary
 from trainmon_rules.yamlfile import load_packaged
 
 PARTS = {

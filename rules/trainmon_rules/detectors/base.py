@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from trainmon_rules.findings import Finding, Severity, State
 from trainmon_rules.series import Block, Series, View
+from trainmon_rules.vocabulary import RunSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +57,18 @@ class Detector:
     name: ClassVar[str]
     across: ClassVar[bool] = False
     params: Any  # subclasses narrow it to their Params
+    least: int = 0  # reports without which it can say nothing
     open: Finding | None = None  # the episode that goes on
 
     @dataclass(frozen=True, slots=True)
     class Params:
         """No parameters."""
 
-    def __init__(self, rule: Rule, series: Series, peer: Peer, facts: dict[str, Any]) -> None:
+    def __init__(self, rule: Rule, series: Series, peer: Peer, settings: RunSettings) -> None:
         self.rule = rule
         self.series = series
         self.peer = peer
-        self.facts = facts
+        self.settings = settings
         self.params = self.Params(**dict(rule.parameters)) if self.name else None
 
     def update(self, block: Block) -> Iterable[Finding]:
@@ -79,6 +81,21 @@ class Detector:
         Reports show this one; events are sent for what `update` yields only.
         """
         return self.open
+
+    def setting(self, name: str) -> Any:
+        """Return a setting of the run in the vocabulary's name, None where neither the log nor the user says it.
+
+        As known now: what stands later in the log isn't, so ask when deciding.
+        """
+        return self.settings.get(name)
+
+    def blind(self) -> str:
+        """Return what it has lacked so far to judge at all, for a person; "" if nothing.
+
+        A role that isn't logged is the rule's matter (`needs`); this is about the rest: too few reports, no wall
+        time, a setting that only the user knows.
+        """
+        return f"fewer than {self.least} reports are logged" if self.series.count < self.least else ""
 
     @classmethod
     def parameters(cls) -> dict[str, Any]:

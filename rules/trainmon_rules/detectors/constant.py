@@ -13,14 +13,15 @@ from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.detectors.curve import METRICS
 from trainmon_rules.findings import Finding
 from trainmon_rules.series import Block, Series
+from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 
 
 class Constant(Detector):
     """Counts equal values from the first report on. Parameters `ties` and `zeros` are those of `Flat`."""
 
-    def __init__(self, rule: Rule, series: Series, peer: Peer, facts: dict[str, Any]) -> None:
-        super().__init__(rule, series, peer, facts)
+    def __init__(self, rule: Rule, series: Series, peer: Peer, settings: RunSettings) -> None:
+        super().__init__(rule, series, peer, settings)
         self.done = series.attempt > 0  # a resumed run has learned before
         self.open: Finding | None = None
         self.level = math.nan  # judged level at which it was said

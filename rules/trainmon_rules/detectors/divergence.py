@@ -39,6 +39,7 @@ from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import FloatArray
 from trainmon_rules.series import Block, Series, block_end
 from trainmon_rules.series.robust import median
+from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 
 QUICK, QUICK_LOSS = 5, 16  # reports whose median is enough for a fall off a cliff; a shorter rise of a loss is a spike
@@ -65,8 +66,8 @@ class Divergence(Detector):
 
     params: Params
 
-    def __init__(self, rule: Rule, series: Series, peer: Peer, facts: dict[str, Any]) -> None:
-        super().__init__(rule, series, peer, facts)
+    def __init__(self, rule: Rule, series: Series, peer: Peer, settings: RunSettings) -> None:
+        super().__init__(rule, series, peer, settings)
         self.best = math.inf  # lowest median of 3m reports that ended at least m reports ago
         self.best_step = 0
         self.start = math.nan  # level at the beginning: median of the first five

@@ -18,6 +18,7 @@ import numpy as np
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.findings import Finding
 from trainmon_rules.series import Baseline, Block, Series
+from trainmon_rules.vocabulary import RunSettings
 
 HITS, AMONG = 2, 3  # two of the last three reports
 CALM = 5  # reports in a row that end an excursion
@@ -53,8 +54,8 @@ class Episode:
 class Excursion(Detector):
     """Base of the detectors of excursions; subclasses say when one opens and how it reads."""
 
-    def __init__(self, rule: Rule, series: Series, peer: Peer, facts: dict[str, Any]) -> None:
-        super().__init__(rule, series, peer, facts)
+    def __init__(self, rule: Rule, series: Series, peer: Peer, settings: RunSettings) -> None:
+        super().__init__(rule, series, peer, settings)
         self.hits: deque[Hit] = deque(maxlen=AMONG)
         self.episode: Episode | None = None
 

@@ -37,6 +37,7 @@ from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.series import Block, Series
 from trainmon_rules.series.robust import median
 from trainmon_rules.series.trend import noise
+from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 
 
@@ -89,8 +90,8 @@ class Flat(Constant):
 
     params: Params
 
-    def __init__(self, rule: Rule, series: Series, peer: Peer, facts: dict[str, Any]) -> None:
-        super().__init__(rule, series, peer, facts)
+    def __init__(self, rule: Rule, series: Series, peer: Peer, settings: RunSettings) -> None:
+        super().__init__(rule, series, peer, settings)
         self.curve = Curve(self.params.reports_quiet)
         self.said_at = 0
 

@@ -28,6 +28,7 @@ from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.series import Block, Series
 from trainmon_rules.series.robust import median
+from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 
 LOOKS = (8, 12, 16, 24, 32, 48, 64)  # reports at which the span is judged
@@ -51,8 +52,8 @@ class GradStart(Detector):
 
     params: Params
 
-    def __init__(self, rule: Rule, series: Series, peer: Peer, facts: dict[str, Any]) -> None:
-        super().__init__(rule, series, peer, facts)
+    def __init__(self, rule: Rule, series: Series, peer: Peer, settings: RunSettings) -> None:
+        super().__init__(rule, series, peer, settings)
         self.open: Finding | None = None
         self.lowest = self.top = 0.0
         self.calm = 0

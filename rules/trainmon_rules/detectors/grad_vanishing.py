@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.findings import Finding
 from trainmon_rules.series import Block, Series
 from trainmon_rules.series.robust import median
+from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 
 EXPLODED = 100.0  # a first norm above this is an explosion, no reference
@@ -58,8 +59,8 @@ class GradVanishing(Detector):
 
     params: Params
 
-    def __init__(self, rule: Rule, series: Series, peer: Peer, facts: dict[str, Any]) -> None:
-        super().__init__(rule, series, peer, facts)
+    def __init__(self, rule: Rule, series: Series, peer: Peer, settings: RunSettings) -> None:
+        super().__init__(rule, series, peer, settings)
         self.first = math.nan  # norm of the first reports
         self.later = math.nan  # norm of the several hundred reports before
         self.before = math.nan  # loss beside those

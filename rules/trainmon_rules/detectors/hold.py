@@ -18,10 +18,14 @@ class Held(Detector):
     name: ClassVar[str] = ""
 
     def __init__(self, inner: Detector) -> None:
-        super().__init__(inner.rule, inner.series, inner.peer, inner.facts)
+        super().__init__(inner.rule, inner.series, inner.peer, inner.settings)
         self.inner = inner
         self.pending: dict[Key, Finding] = {}
         self.said: dict[Key, dict[str, Any]] = {}
+
+    def blind(self) -> str:
+        """Return what the inner detector lacks."""
+        return self.inner.blind()
 
     def standing(self) -> Finding | None:
         """Return the inner detector's open finding, if it has been heard of."""

@@ -32,6 +32,7 @@ import numpy as np
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.series import Block, Series
+from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 
 
@@ -59,8 +60,8 @@ class LossScaleCollapse(Detector):
 
     params: Params
 
-    def __init__(self, rule: Rule, series: Series, peer: Peer, facts: dict[str, Any]) -> None:
-        super().__init__(rule, series, peer, facts)
+    def __init__(self, rule: Rule, series: Series, peer: Peer, settings: RunSettings) -> None:
+        super().__init__(rule, series, peer, settings)
         self.last = float("nan")
         self.settled = False
         self.quiet = 0  # reports since the last fall

@@ -32,6 +32,7 @@ from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.series import Block, Series
 from trainmon_rules.strict import strict
+from trainmon_rules.vocabulary import RunSettings
 
 
 class NonFinite(Detector):
@@ -54,8 +55,8 @@ class NonFinite(Detector):
 
     params: Params
 
-    def __init__(self, rule: Rule, series: Series, peer: Peer, facts: dict[str, Any]) -> None:
-        super().__init__(rule, series, peer, facts)
+    def __init__(self, rule: Rule, series: Series, peer: Peer, settings: RunSettings) -> None:
+        super().__init__(rule, series, peer, settings)
         self.run = 0
         self.finite = 0
         self.total = 0

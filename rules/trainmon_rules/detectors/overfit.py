@@ -46,6 +46,7 @@ from trainmon_rules.detectors.evaluations import (
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import FloatArray
 from trainmon_rules.series import Block, Series
+from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 
 SAMPLES = 8  # times that the training loss is looked at for a group
@@ -76,8 +77,8 @@ class Overfit(Detector):
 
     params: Params
 
-    def __init__(self, rule: Rule, series: Series, peer: Peer, facts: dict[str, Any]) -> None:
-        super().__init__(rule, series, peer, facts)
+    def __init__(self, rule: Rule, series: Series, peer: Peer, settings: RunSettings) -> None:
+        super().__init__(rule, series, peer, settings)
         self.groups: list[Group] = []
         self.width = 1
         self.part = Part()

@@ -37,6 +37,7 @@ from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.series import Block, Series
 from trainmon_rules.series.robust import median
 from trainmon_rules.series.trend import Tie, Ties
+from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 
 CLASSES = (2, 10, 100, 1000)  # whose logarithm a loss is compared with
@@ -82,10 +83,11 @@ class Plateau(Detector):
 
     params: Params
 
-    def __init__(self, rule: Rule, series: Series, peer: Peer, facts: dict[str, Any]) -> None:
-        super().__init__(rule, series, peer, facts)
+    def __init__(self, rule: Rule, series: Series, peer: Peer, settings: RunSettings) -> None:
+        super().__init__(rule, series, peer, settings)
         self.ties = Ties()
         self.curve = Curve(self.params.reports)
+        self.least = self.params.ties if series.role in METRICS else self.params.reports
         self.open: Finding | None = None
         self.said: tuple[float, float] = (math.nan, math.nan)  # level, and progress up to it
         self.best = math.inf

@@ -1,7 +1,7 @@
 """Why it happened and what to do: the routing table as data, and its questions answered from the run.
 
 Facts (`facts`, with `signals`, `rates`, `reinforcement`, `lookback`) are held against the knowledge (`knowledge`,
-`table`, `entries`, `conditions`) by `diagnose`; `fixes` gives the changes in the one vocabulary of `settings`; `manual`
+`table`, `entries`, `conditions`) by `diagnose`; `fixes` gives the changes in the one `vocabulary`; `manual`
 prints what is known under a name.
 """
 

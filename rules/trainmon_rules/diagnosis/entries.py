@@ -8,7 +8,6 @@ from typing import Any
 
 from trainmon_rules.diagnosis.conditions import check_condition, check_expression, known, names_in, places
 from trainmon_rules.diagnosis.factnames import fact_names
-from trainmon_rules.diagnosis.settings import vocabulary
 from trainmon_rules.diagnosis.table import (
     Alternative,
     CauseRule,
@@ -23,6 +22,7 @@ from trainmon_rules.diagnosis.table import (
 from trainmon_rules.errors import BadConfig
 from trainmon_rules.report import Route
 from trainmon_rules.rules import SYMPTOMS
+from trainmon_rules.vocabulary import vocabulary
 
 RANKS = ("primary", "secondary", "also", "cross-pack")
 MARGIN = 2.0  # lead of the best cause over the next from which on the log has decided

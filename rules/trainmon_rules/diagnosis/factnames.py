@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from trainmon_rules.diagnosis.settings import vocabulary
+from trainmon_rules.vocabulary import vocabulary
 
 DERIVED: Mapping[str, str] = {
     "symptom": "the incident's symptom",
@@ -18,8 +18,6 @@ DERIVED: Mapping[str, str] = {
     "at_start": "whether it began within the first three reports of the run; unknown where the log begins later",
     "mid_run": "whether the log begins far from step 0",
     "log_start": "first step of the log",
-    "follows": "symptom of an earlier incident of the same attempt that never came back",
-    "follows_step": "first bad step of that",
     "after_resume": "whether it began within 20 reports of a resume",
     "recovered": "whether the series came back",
     "reports_long": "how many reports it lasted",

@@ -14,7 +14,6 @@ import numpy as np
 from trainmon_rules.diagnosis.lookback import report_number, series_of_role, until
 from trainmon_rules.diagnosis.rates import rate_facts
 from trainmon_rules.diagnosis.reinforcement import is_reward_run, reward_facts
-from trainmon_rules.diagnosis.settings import read_settings
 from trainmon_rules.diagnosis.signals import (
     SCALE_REPORTS,
     START_REPORTS,
@@ -22,10 +21,11 @@ from trainmon_rules.diagnosis.signals import (
     loss_facts,
     scale_facts,
 )
-from trainmon_rules.findings import Finding, Severity, State
+from trainmon_rules.findings import Finding, State
 from trainmon_rules.incidents import Incident
 from trainmon_rules.series import RING, Series
 from trainmon_rules.state import Attempt, Run
+from trainmon_rules.vocabulary import read_settings
 
 PERCENT = {
     "progress": "progress_percent",
@@ -47,7 +47,6 @@ JUDGED = {
     "grad_norm": "gradient",
     "loss_scale": "scale",
 }
-BROKEN = ("nonfinite", "divergence", "loss-scale-collapse", "grad-explosion")  # after these a run has no own troubles
 
 
 def find_facts(incident: Incident, run: Run) -> dict[str, Any]:
@@ -100,8 +99,6 @@ def _incident_facts(incident: Incident, run: Run) -> dict[str, Any]:
         "times_seen": len({(f.attempt, f.onset_step) for f in run.findings.values() if f.symptom == lead.symptom}),
         "nan_hidden": any("loss beside it" in f.evidence for f in incident.findings),
     }
-    if (earlier := _broken_before(lead, run)) is not None:
-        facts |= {"follows": earlier.symptom, "follows_step": earlier.onset_step}
     if "reward_margin" in run.roles or "preference_method" in read_settings(run.facts):
         facts["preference_run"] = True
     return facts
@@ -110,23 +107,6 @@ def _incident_facts(incident: Incident, run: Run) -> dict[str, Any]:
 def _reports_long(lead: Finding) -> int:
     said = lead.evidence.get("reports in a row")
     return said if isinstance(said, int) else (lead.last_step - lead.onset_step) // max(1, lead.interval) + 1
-
-
-def _broken_before(lead: Finding, run: Run) -> Finding | None:
-    """The incident that the run never recovered from before this one began (on the same series, or of its loss)."""
-    if lead.symptom in BROKEN:
-        return None
-    before = [
-        f
-        for f in run.findings.values()
-        if f.symptom in BROKEN
-        and f.attempt == lead.attempt
-        and f.onset_step <= lead.onset_step
-        and f.severity > Severity.INFO
-        and (f.resolved_step is None or f.resolved_step > lead.detected_step)
-        and (f.tag == lead.tag or (f.symptom == "nonfinite" and f.role == "train_loss"))
-    ]
-    return min(before, key=lambda f: (f.onset_step, f.row), default=None)
 
 
 def _place_facts(attempt: Attempt, incident: Incident) -> dict[str, Any]:

@@ -113,6 +113,7 @@ class Series:
     baseline: Baseline | None = None
     wanted: int | None = None  # index of the first point that a waiting detector hasn't been shown
     shared: dict[str, Any] = field(default_factory=dict)  # summaries that several detectors read, by name
+    older: Series | None = None  # the same tag in the attempt before; it grows no more
     _step: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     _time: FloatArray = field(default_factory=lambda: np.zeros(0))
     _value: FloatArray = field(default_factory=lambda: np.zeros(0))
@@ -142,6 +143,7 @@ class Series:
 
     def inherit(self, older: Series, resume_step: int) -> None:
         """Start from the baseline that the attempt before had below the step where this one resumes."""
+        self.older = older
         ring = older.tail(RING)
         kept = self.judged_of(ring.value[ring.step < resume_step])
         kept = kept[np.isfinite(kept)][-WINDOW:]

@@ -104,7 +104,7 @@ def test_awkward_numbers_do_not_blind_it(name):
 
 def own_state(session):
     """The size of what each detector owns, without the series it shares."""
-    shared = {"series", "peer", "facts", "rule", "params"}
+    shared = {"series", "peer", "settings", "rule", "params"}
     sizes = {}
     for t in session.runs[0].attempts[0].tracked.values():
         for d in [*t.detectors, *t.waiting]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import difflib
 import functools
 import re
+from collections import ChainMap
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from trainmon_rules.errors import BadConfig
@@ -139,6 +140,29 @@ def read_settings(raw: Mapping[str, Any]) -> dict[str, Any]:
     if "precision" not in raw and (flagged := _precision_flags(by_key)) is not None:
         out["precision"] = flagged
     return out
+
+
+@dataclass(slots=True, eq=False)
+class RunSettings:
+    """A run's settings as one of its sources tells them, the user's answers in front.
+
+    `raw` holds what the source has said so far, by the names in the log; `get` asks in the vocabulary's names.
+    """
+
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    raw: dict[str, Any] = field(default_factory=dict)
+    _read: dict[str, Any] | None = None
+
+    def update(self, values: Mapping[str, Any]) -> None:
+        """Take what the source says now; a later word goes before an earlier one."""
+        self.raw.update(values)
+        self._read = None
+
+    def get(self, name: str) -> Any:
+        """Return a setting of the vocabulary, None where nobody has said it."""
+        if self._read is None:
+            self._read = read_settings(ChainMap(dict(self.answers), self.raw))
+        return self._read.get(name)
 
 
 def read_value(value: Any, kind: str) -> Any:
