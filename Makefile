@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 SAMPLE ?= tests/data/samples/nan-after-explosion.jsonl
 
-.PHONY: help demo test test-quick lint format clean bench-start samples docs corpus pictures
+.PHONY: help demo test test-quick lint format clean bench-start samples docs corpus quality pictures
 
 help:               ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -58,6 +58,9 @@ docs: $(VENV)/.installed    ## write the generated pages of docs/ afresh
 corpus: $(VENV)/.installed  ## score on the corpus named by TRAINMON_CORPUS and rewrite docs/corpus.md
 	@test -d "$(TRAINMON_CORPUS)" || { echo "set TRAINMON_CORPUS to the folder of public logs (with labels.tsv)"; exit 2; }
 	$(BIN)/python -m tests.corpus_score $(TRAINMON_CORPUS) --write docs/corpus.md
+
+quality: $(VENV)/.installed ## how often each rule fires on long healthy runs; rewrites docs/quality.md
+	$(BIN)/python -m tests.quality --write docs/quality.md
 
 pictures: $(VENV)/.installed ## draw the pictures of the README from shipped runs
 	$(BIN)/python docs/pictures.py
