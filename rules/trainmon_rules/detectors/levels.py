@@ -10,6 +10,8 @@ from trainmon_rules.points import FloatArray
 from trainmon_rules.series import RELATIVE_FLOOR
 from trainmon_rules.series.robust import mad_sigma, median, quantile
 
+RANGE_OF_EIGHT = 2.85  # standard deviations that eight normal values span on average
+
 
 def median_error(past: FloatArray, m: int) -> float:
     """Return the standard error of a median of `m` points that go on like `past`.
@@ -58,11 +60,15 @@ def doubled(y: FloatArray) -> float | None:
 
 
 def far_from_start(y: FloatArray, errors: float) -> float | None:
-    """Return the level of the last eight reports if all of them are far worse than the first five; None otherwise."""
+    """Return the level of the last eight reports if all of them are far worse than the first five; None otherwise.
+
+    Where a single one of the first five is better, which noise does as well, the difference must be twice as sure.
+    """
     if len(y) < 12:
         return None
     early, late = y[:5], y[5:][-8:]
     first = median(early[:2])
-    error = max(mad_sigma(late), RELATIVE_FLOOR * abs(first))
+    spread = max(mad_sigma(late), float(late.max() - late.min()) / RANGE_OF_EIGHT, RELATIVE_FLOOR * abs(first))
     rise = float(late.min()) - float(early.min())
-    return median(late) if rise > 0 and rise >= max(errors * error, 0.25 * abs(first)) else None
+    alone = (early < float(early.min()) + 0.5 * rise).sum() < 2
+    return median(late) if rise >= max((2 if alone else 1) * errors * spread, 0.25 * abs(first)) > 0 else None

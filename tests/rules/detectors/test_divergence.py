@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.engine import findings, session
+from trainmon_rules.detectors.levels import far_from_start
 
 RULE = "divergence"
 
@@ -94,3 +95,11 @@ def looks_alike(name, seed):
 )
 def test_quiet_on(name, seed):
     assert findings(RULE, {"loss": looks_alike(name, seed)}) == []
+
+
+def test_a_dozen_noisy_reports_are_no_divergence():
+    rng = np.random.default_rng(0)
+    wrong = sum(far_from_start(1 + rng.normal(0, 0.15, 12), 6.0) is not None for _ in range(20_000))
+    assert wrong < 10  # 86 where the spread is the MAD alone and a single good report counts as much as two
+    heavy = sum(far_from_start(1 + 0.1 * rng.standard_t(3, 12), 6.0) is not None for _ in range(20_000))
+    assert heavy < 80
