@@ -15,7 +15,7 @@ TITLES = {
     "symptom": "Symptoms",
     "rule": "Rules",
     "cause": "Causes",
-    "pack": "Other packs (not shipped)",
+    "pack": "Other packs",
 }
 
 

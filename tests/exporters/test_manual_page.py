@@ -33,4 +33,4 @@ def test_on_a_terminal_it_is_laid_out():
 def test_names_stand_by_kind():
     out = io.StringIO()
     print_names({"sheet": ["a", "b"], "pack": ["c"]}, Console(file=out, width=80))
-    assert out.getvalue() == "Sheets: a, b\nOther packs (not shipped): c\n"
+    assert out.getvalue() == "Sheets: a, b\nOther packs: c\n"

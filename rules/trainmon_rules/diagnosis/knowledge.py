@@ -39,7 +39,22 @@ def shipped_table() -> Table:
 def sheet_text(name: str) -> str:
     """Return a sheet as Markdown; BadConfig if there is no such sheet."""
     known(name, shipped_table().sheets, "sheet", "sheets")
-    return resources.files("trainmon_rules").joinpath("sheets", f"{name}.md").read_text("utf-8")
+    return _page("sheets", name)
+
+
+def pack_text(name: str) -> str:
+    """Return the page of another pack as Markdown: what to do first on its topics; BadConfig if there is none."""
+    known(name, shipped_table().packs, "pack", "packs")
+    return _page("packs", name)
+
+
+def page_text(name: str) -> str:
+    """Return a sheet or the page of a pack as Markdown; BadConfig if nothing has that name."""
+    return pack_text(name) if name in shipped_table().packs else sheet_text(name)
+
+
+def _page(folder: str, name: str) -> str:
+    return resources.files("trainmon_rules").joinpath(folder, f"{name}.md").read_text("utf-8")
 
 
 def parse_table(routing: Any, causes: Any, symptoms: Any) -> Table:

@@ -1,7 +1,7 @@
 """The manual: one page of Markdown for each sheet, symptom, rule, cause and pack, by its name.
 
-Nothing is written here: a rule's page is its detector's module text with the parameters in force, the others
-come from the knowledge files.
+Nothing is written here: a sheet or a pack has a page of its own, a rule's is its detector's module text with the
+parameters in force, the others come from the knowledge files.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from trainmon_rules.detectors import DETECTORS, Rule
-from trainmon_rules.diagnosis.knowledge import sheet_text, shipped_table
+from trainmon_rules.diagnosis.knowledge import pack_text, sheet_text, shipped_table
 from trainmon_rules.diagnosis.table import CauseRule, Condition, FixRule, SymptomEntry, Table
 from trainmon_rules.errors import BadConfig
 from trainmon_rules.report import Route
@@ -55,7 +55,7 @@ def explain(name: str, rules: Sequence[Rule]) -> str:
     if name in table.symptoms:
         pages.insert(0, _symptom(table.symptoms[name], table, rules))
     if name in table.packs:
-        pages.append(_pack(name, table.packs[name]))
+        pages.append(pack_text(name).strip())
     if begun := [sheet for sheet in table.sheets if sheet.startswith(f"{name}-")]:
         pages.append(sheet_text(begun[0]).strip())  # a report's brackets name a sheet by its beginning
     return "\n\n".join(pages) + "\n"
@@ -119,17 +119,6 @@ def _cause(c: CauseRule, table: Table) -> str:
             said = (re.sub(r"\{\w+\}", "…", e.say) + (" (rules it out)" if e.decisive else "") for e in evidence)
             out.append(f"## What {title}\n\n" + "\n".join(f"- {text}" for text in said))
     return "\n\n".join([*out, f"## Read\n\n{_routes(c.routes)}", f"## Do\n\n{_fixes(c.fixes)}"])
-
-
-def _pack(name: str, pack: Mapping[str, str]) -> str:
-    return "\n\n".join(
-        [
-            f"# {name}",
-            "Another pack's topic: named where the matter isn't one of training; not shipped with trainmon.",
-            f"It holds: {pack['owns']}.",
-            f"Where the line is: {pack['boundary']}.",
-        ]
-    )
 
 
 # ---------------------------------------------------------------------- lines
