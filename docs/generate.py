@@ -24,6 +24,7 @@ from trainmon_rules.vocabulary import vocabulary
 
 DOCS = Path(__file__).parent
 SHEETS = "../rules/trainmon_rules/sheets"
+PACKS = "../rules/trainmon_rules/packs"
 NOTE = "<!-- Written by docs/generate.py; `make docs` writes it afresh. -->"
 BEGIN, END = "<!-- settings: written by docs/generate.py -->", "<!-- end of settings -->"
 PARTS = ("What it detects", "Why it matters", "Example", "When it is wrong", "Fixes", "Source")
@@ -148,7 +149,7 @@ def _cause(c: CauseRule) -> str:
 
 
 def _route(r: Route) -> str:
-    name = f"the pack `{r.pack}`" if r.pack else f"[{r.sheet}]({SHEETS}/{r.sheet}.md)"
+    name = f"the pack [{r.pack}]({PACKS}/{r.pack}.md)" if r.pack else f"[{r.sheet}]({SHEETS}/{r.sheet}.md)"
     return f"- {r.rank}: {name}, {r.why}"
 
 
