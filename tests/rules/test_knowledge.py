@@ -122,6 +122,11 @@ def test_sheets_name_only_symptoms_and_sheets_that_exist():
                 assert word in names, (name, word)
 
 
+def test_every_symptom_leads_to_a_sheet():
+    led = {w for name in SHEETS for w in re.findall(r"`([a-z-]+)`", sheet_text(name).split("## First checks")[0])}
+    assert set(SYMPTOMS) <= led
+
+
 def test_all_symptoms_are_reached_by_a_cause_with_a_fix():
     table = shipped_table()
     for entry in table.symptoms.values():
