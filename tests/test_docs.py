@@ -13,11 +13,13 @@ import pytest
 import trainmon
 import trainmon_exporters
 import trainmon_rules
-from trainmon.config import CHANGES, load_settings, parse_config
+from trainmon.checking import check_files
+from trainmon.config import load_settings, parse_config
 from trainmon.readers import keys, shapes_of_json
 from trainmon.readers.dialects import load_dialects
 from trainmon.readers.jsonl import CONFIG_KEYS
 from trainmon_rules import inspection, report, strict
+from trainmon_rules.rules import FAMILIES, KEYS, NEEDED
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -110,7 +112,17 @@ def test_the_example_config_is_accepted_and_shows_every_key(tmp_path):
     assert "plateau" not in {r.name for r in settings.rules}
     config = parse_config(example, "trainmon.toml")
     assert all([config.roles, config.answers, config.disabled])
-    assert {key for changes in config.rules.values() for key in changes} == set(CHANGES)
+    assert {key for changes in config.rules.values() for key in changes} <= set(KEYS)
+
+
+def test_the_example_rule_file_is_accepted_and_every_key_is_told(tmp_path):
+    page = (DOCS / "config.md").read_text("utf-8")
+    (tmp_path / "mine.yaml").write_text(re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1])
+    file = str(tmp_path / "mine.yaml")
+    assert check_files([file]) == ([f"{file}: 3 rules, ok (1 changed, 1 added, 1 disabled)"], [])
+    told = page[page.index("## The rule file") : page.index("## --set")]
+    assert {f"| `{key}` |" for key in KEYS} <= set(re.findall(r"^\| `\w+` \|", told, re.MULTILINE))
+    assert all(f"`{word}`" in told for word in (*FAMILIES, *NEEDED))
 
 
 def test_the_reading_page_names_every_key_dialect_and_file():

@@ -16,6 +16,7 @@ TITLES = {
     "rule": "Rules",
     "cause": "Causes",
     "pack": "Other packs",
+    "list": "Lists",
 }
 
 

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
 from trainmon import __version__
+from trainmon.completing import answers, names
 from trainmon.guard import GuardedGroup
 from trainmon_exporters import FORMATS
 
 LEVELS = ("info", "warning", "critical")
 SHELLS = ("bash", "zsh", "fish")
+LOGS = click.Path(allow_dash=True, readable=False)
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def option_config(command: Command) -> Command:
+    """Add `--config` and `--rules`: what changes the rules."""
+    rules = click.option(
+        "--rules", metavar="FILE", type=click.Path(), help="Rule file: rules changed, added, disabled."
+    )
+    config = click.option(
+        "--config", metavar="FILE", type=click.Path(), help="Config file.  [default: trainmon.toml, if there is one]"
+    )
+    return config(rules(command))
 
 
 @click.group(cls=GuardedGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -21,7 +37,7 @@ def main() -> None:
 
 
 @main.command()
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(allow_dash=True, readable=False))
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=LOGS)
 @click.option("--format", "fmt", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option(
     "-o",
@@ -35,15 +51,23 @@ def main() -> None:
     type=click.Choice(LEVELS),
     help="Exit with 1 if an incident of this level or above was found.",
 )
-@click.option("--config", "config", metavar="FILE", help="Config file.  [default: trainmon.toml, if there is one]")
-@click.option("--set", "answers", multiple=True, metavar="KEY=VALUE", help="Tell what the log can't; may be repeated.")
+@option_config
+@click.option(
+    "--set",
+    "given",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Tell what the log can't; may be repeated. `trainmon explain settings` lists the keys.",
+    shell_complete=answers,
+)
 def replay(
     paths: tuple[str, ...],
     fmt: str,
     output: Path | None,
     fail_on: str | None,
     config: str | None,
-    answers: tuple[str, ...],
+    rules: str | None,
+    given: tuple[str, ...],
 ) -> None:
     """Replay finished or growing logs and print what went wrong.
 
@@ -58,7 +82,7 @@ def replay(
     from trainmon.replaying import find, replay_found, size_of  # noqa: PLC0415
     from trainmon.speaking import exit_status, speak, writable  # noqa: PLC0415
 
-    settings = load_settings(config, answers)
+    settings = load_settings(config, given, rules)
     writable(output)
     found, errors = find(paths, settings)
     with bar(size_of(found)) as progress:
@@ -69,10 +93,10 @@ def replay(
 
 
 @main.command()
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(allow_dash=True, readable=False))
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=LOGS)
 @click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("--config", "config", metavar="FILE", help="Config file.  [default: trainmon.toml, if there is one]")
-def inspect(paths: tuple[str, ...], fmt: str, config: str | None) -> None:
+@option_config
+def inspect(paths: tuple[str, ...], fmt: str, config: str | None, rules: str | None) -> None:
     """Show what logs hold and how they are understood: runs, tags and their roles, what is blind.
 
     PATH is a file, a directory, or - for standard input.
@@ -82,17 +106,17 @@ def inspect(paths: tuple[str, ...], fmt: str, config: str | None) -> None:
     from trainmon.inspecting import inspect as run  # noqa: PLC0415
     from trainmon.speaking import show  # noqa: PLC0415
 
-    found = run(*paths, settings=load_settings(config))
+    found = run(*paths, settings=load_settings(config, (), rules))
     quietly(lambda: show(found, fmt))
     complain_of(found.errors)
     click.get_current_context().exit(2 if any(e.fatal for e in found.errors) else 0)
 
 
 @main.command()
-@click.argument("name", required=False)
-@click.option("--config", "config", metavar="FILE", help="Config file.  [default: trainmon.toml, if there is one]")
-def explain(name: str | None, config: str | None) -> None:
-    """Print the manual page of a sheet, symptom, rule or cause; without NAME, list them.
+@click.argument("name", required=False, shell_complete=names)
+@option_config
+def explain(name: str | None, config: str | None, rules: str | None) -> None:
+    """Print the manual page of a sheet, symptom, rule or cause, or of the settings; without NAME, list them.
 
     The beginning of a sheet's name will do.
     """
@@ -100,8 +124,44 @@ def explain(name: str | None, config: str | None) -> None:
     from trainmon.guard import quietly  # noqa: PLC0415
     from trainmon.speaking import show_manual  # noqa: PLC0415
 
-    settings = load_settings(config)
-    quietly(lambda: show_manual(name, settings.rules))
+    settings = load_settings(config, (), rules)
+    quietly(lambda: show_manual(name, settings))
+
+
+@main.group()
+def rules() -> None:
+    """List the rules; check a file that changes them."""
+
+
+@rules.command("list")
+@click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@option_config
+def list_rules(fmt: str, config: str | None, rules: str | None) -> None:
+    """List the rules, and what a file changed about them."""
+    from trainmon.config import load_settings  # noqa: PLC0415
+    from trainmon.guard import quietly  # noqa: PLC0415
+    from trainmon.speaking import show_rules  # noqa: PLC0415
+
+    settings = load_settings(config, (), rules)
+    quietly(lambda: show_rules(settings, fmt))
+
+
+@rules.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
+def check(files: tuple[str, ...]) -> None:
+    """Check rule files, or config files (.toml).
+
+    Prints all problems of a file, a line each, or how many rules it changes.
+
+    Exit status: 0 if there is no problem, else 2.
+    """
+    from trainmon.checking import check_files  # noqa: PLC0415
+    from trainmon.guard import complain_all, quietly  # noqa: PLC0415
+
+    good, problems = check_files(files)
+    quietly(lambda: click.echo("\n".join(good)) if good else None)
+    complain_all(problems)
+    click.get_current_context().exit(2 if problems else 0)
 
 
 @main.command()

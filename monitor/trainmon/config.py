@@ -1,4 +1,4 @@
-"""`trainmon.toml` and the `--set` options: what a user changes about the rules and the roles.
+"""`trainmon.toml`, the rule file and the `--set` options: what a user changes about the rules and the roles.
 
     [roles]                     # what a tag means, by its full name
     "loss/total" = "train_loss"
@@ -9,40 +9,41 @@
     [text]                      # a file of patterns of your own, in the form of the shipped dialects.yaml
     dialects = "dialects.yaml"
 
-    [rules]
+    [rules]                     # or above all tables, if there is nothing else to say of rules: rules = "rules.yaml"
+    file = "rules.yaml"         # in the form of the shipped rules.yaml
     disable = ["plateau"]
 
-    [rules.loss-spike]          # any of these
+    [rules.loss-spike]          # any key that an entry of a rule file has
     severity = "info"
     for = 2
     parameters = {single = 3.0}
 
-Whatever isn't known is refused, with file, line and the closest known name.
+Whatever isn't known is refused, with file, line and the closest known name; all problems of a file are said at once.
 """
 
 from __future__ import annotations
 
 import difflib
-import functools
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from trainmon import tomlfile
 from trainmon.discovery.folders import showable
 from trainmon.readers.dialects import use_dialects
-from trainmon_rules.detectors import DETECTORS, Rule
+from trainmon_rules.detectors import Rule
 from trainmon_rules.errors import BadConfig
-from trainmon_rules.findings import Severity
-from trainmon_rules.rules import known
+from trainmon_rules.places import Place, Problems, shown
+from trainmon_rules.rules import amended, read_rule_file
 from trainmon_rules.state import Settings
 from trainmon_rules.vocabulary import check_answer
+from trainmon_rules.yamlfile import read_text
 
 FILE = "trainmon.toml"
 SECTIONS = ("roles", "set", "rules", "text")
-MAX_SIZE = 1 << 16  # bytes; the parser of the standard library is slow on nonsense
+RULE_KEYS = ("file", "disable")  # of [rules], beside the tables of rules
 
 Plain = str | int | float | bool
 
@@ -53,36 +54,47 @@ class Config:
 
     Attributes
     ----------
-    name : str
+    place : Place
         The file, for messages.
-    text : str
-        Its text, to find the line of a key.
+    folder : Path
+        Where it lies; the files that it names lie beside it.
     roles : mapping of str to str
         Tag (with its directory) to role.
     answers : mapping
         What the log can't tell.
+    rule_file, dialects : str
+        Files that it names, "" for none.
     disabled : tuple of str
         Rules that are switched off.
     rules : mapping of str to mapping
         Rule to what is changed about it.
     """
 
-    name: str
-    text: str = ""
+    place: Place
+    folder: Path = Path()
     roles: Mapping[str, str] = field(default_factory=dict)
     answers: Mapping[str, Plain] = field(default_factory=dict)
+    rule_file: str = ""
     disabled: tuple[str, ...] = ()
     rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    dialects: str = ""  # a file beside this one
+    dialects: str = ""
 
-    def at(self, *keys: str) -> str:
-        """Return where a key stands, as "file:line: table.key"."""
-        line = _line_of(self.text, keys)
-        return f"{self.name}{'' if line is None else f':{line}'}: {'.'.join(keys)}"
+    def changed(self, rules: Iterable[Rule], roles: Iterable[str]) -> list[Rule]:
+        """Return the rules as the file's own tables change them; BadConfig names what is wrong."""
+        problems = Problems()
+        tables = [({"rule": name, **changes}, self.place.at("rules", name)) for name, changes in self.rules.items()]
+        out = list(rules)
+        with problems.kept():
+            out = amended(out, tables, tuple(roles), user=True)
+        for name in self.disabled:
+            with problems.kept():
+                self.place.at("rules", "disable").known(name, [r.name for r in out], "rule")
+        problems.end()
+        return [replace(r, enabled=False, origin=self.place.name) if r.name in self.disabled else r for r in out]
 
 
-def load_settings(file: str | None = None, options: Iterable[str] = ()) -> Settings:
-    """Return what runs are judged by: the shipped rules and roles, changed by a config file and `--set` options.
+def load_settings(file: str | None = None, options: Iterable[str] = (), rules: str | None = None) -> Settings:
+    """Return what runs are judged by: the shipped rules and roles, changed by a config file, a rule file and `--set`.
 
     Parameters
     ----------
@@ -90,24 +102,48 @@ def load_settings(file: str | None = None, options: Iterable[str] = ()) -> Setti
         The config file; without it `trainmon.toml` in the current directory is used if it is there.
     options : iterable of str
         "KEY=VALUE" each; they go before what the file says.
+    rules : str, optional
+        A rule file; it goes before the rule file that the config names, and before the config's own tables.
 
     Raises
     ------
     BadConfig
-        If the file can't be read, or says anything that isn't known.
+        If a file can't be read, or says anything that isn't known.
     """
-    answers = parse_options(options)
-    config = read_config(file)
-    if config is None:
-        return Settings.default(answers)
+    problems = Problems()
+    answers: dict[str, Plain] = {}
+    config: Config | None = None
+    with problems.kept():
+        answers = parse_options(options)
+    with problems.kept():
+        config = read_config(file)
     shipped = Settings.default()
-    if config.dialects:
-        use_dialects(Path(config.name).parent / config.dialects)
-    for tag, role in config.roles.items():
-        if role:  # "" takes a tag's role away
-            known(role, shipped.roles.roles, "role", config.at("roles", tag))
-    settings = Settings.default({**config.answers, **answers}, config.roles or None)
-    return replace(settings, rules=_changed(settings.rules, config))
+    roles, every = shipped.roles.roles, list(shipped.rules)
+    if config is not None:
+        if config.dialects:
+            with problems.kept():
+                use_dialects(config.folder / config.dialects)
+        for tag, role in config.roles.items():
+            if role:  # "" takes a tag's role away
+                with problems.kept():
+                    config.place.at("roles", tag).known(role, roles, "role")
+        if config.rule_file:
+            with problems.kept():
+                every = with_rule_file(every, config.folder / config.rule_file, roles)
+        with problems.kept():
+            every = config.changed(every, roles)
+    if rules is not None:
+        with problems.kept():
+            every = with_rule_file(every, Path(rules), roles)
+    problems.end()
+    if config is None:
+        return Settings.default(answers).judged_by(every)
+    return Settings.default({**config.answers, **answers}, config.roles or None).judged_by(every)
+
+
+def with_rule_file(rules: Iterable[Rule], path: Path, roles: Iterable[str]) -> list[Rule]:
+    """Return rules as a rule file changes them; BadConfig with all that is wrong with it."""
+    return amended(rules, read_rule_file(path, showable(str(path))), tuple(roles), user=True)
 
 
 def read_config(file: str | None = None) -> Config | None:
@@ -116,61 +152,95 @@ def read_config(file: str | None = None) -> Config | None:
     if file is None and not path.is_file():
         return None
     name = showable(str(path))
-    try:
-        if not path.is_file():
-            raise BadConfig(f"{name}: {'is no regular file' if path.exists() else 'no such file'}")
-        with path.open("rb") as f:
-            data = f.read(MAX_SIZE + 1)
-    except (OSError, ValueError) as error:
-        raise BadConfig(f"{name}: can't be read: {(getattr(error, 'strerror', '') or str(error)).lower()}") from None
-    if len(data) > MAX_SIZE:
-        raise BadConfig(f"{name}: larger than {MAX_SIZE} bytes, that is no config file")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BadConfig(f"{name}: not UTF-8 at byte {error.start}") from None
-    return parse_config(text, name)
+    return replace(parse_config(read_text(path, name, "config file"), name), folder=path.parent)
 
 
 def parse_config(text: str, name: str) -> Config:
     """Return the content of a config file; BadConfig with file, line and key if it isn't one."""
-    try:
-        data = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError too for whole numbers of more than 4300 digits
-        found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", str(error), re.DOTALL)
-        where, what = (f":{found.group(2)}", found.group(1)) if found else ("", str(error))
-        raise BadConfig(f"{name}{where}: not valid TOML: {what[:1].lower()}{what[1:]}") from None
-    bare = Config(name, text)
+    data, place = tomlfile.parse(text, name), Place(name, text, labels=(), find=tomlfile.line_of)
+    problems = Problems()
+    tables: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     for section, value in data.items():
-        known(section, SECTIONS, "section", bare.at(section))
-        if not isinstance(value, dict):
-            raise BadConfig(f"{bare.at(section)}: must be a table, [{section}]")
-    rules = dict(data.get("rules", {}))
-    disabled = rules.pop("disable", [])
+        with problems.kept():
+            where = place.at(section)
+            where.known(section, SECTIONS, "section")
+            tables[section] = {"file": value} if section == "rules" and isinstance(value, str) else value
+            if not isinstance(tables[section], dict):
+                tables[section] = {}
+                raise where.error(f"must be a table, [{section}]")
+    roles, answers = _roles(tables["roles"], place, problems), _answers(tables["set"], place, problems)
+    rule_file, disabled, rules = _rules(tables["rules"], place.at("rules"), problems)
+    for key in tables["text"]:
+        with problems.kept():
+            place.at("text", key).known(key, ("dialects",), "key")
+    dialects = _file(tables["text"], "dialects", place.at("text"), problems)
+    problems.end()
+    return Config(place, Path(), roles, answers, rule_file, disabled, rules, dialects)
+
+
+def _roles(table: Mapping[str, Any], place: Place, problems: Problems) -> dict[str, str]:
+    for tag, role in table.items():
+        if not isinstance(role, str):
+            problems.note(place.at("roles", tag).error(f"must be the name of a role, not {shown(role)}"))
+    return dict(table)
+
+
+def _answers(table: Mapping[str, Any], place: Place, problems: Problems) -> dict[str, Plain]:
+    out: dict[str, Plain] = {}
+    for key, value in table.items():
+        with problems.kept():
+            at = place.at("set", key)
+            if not isinstance(value, str | int | float):
+                raise at.error("must be a number, a text, true or false")
+            name, answer = check_answer(key, value, at.where)
+            out[name] = answer
+    return out
+
+
+def _rules(
+    table: Mapping[str, Any], place: Place, problems: Problems
+) -> tuple[str, tuple[str, ...], dict[str, Mapping[str, Any]]]:
+    """Return the rule file that [rules] names, what it disables, and the tables of rules in it."""
+    disabled = table.get("disable", [])
     if not isinstance(disabled, list) or not all(isinstance(r, str) for r in disabled):
-        raise BadConfig(f'{bare.at("rules", "disable")}: must be a list of rules, ["plateau"]')
-    for rule, changes in rules.items():
-        if not isinstance(changes, dict):
-            raise BadConfig(f"{bare.at('rules', rule)}: must be a table, [rules.{rule}]")
-    roles = {tag: _text(role, bare.at("roles", tag)) for tag, role in data.get("roles", {}).items()}
-    given = {key: _plain(value, bare.at("set", key)) for key, value in data.get("set", {}).items()}
-    answers = dict(check_answer(key, value, bare.at("set", key)) for key, value in given.items())
-    for key in data.get("text", {}):
-        known(key, ("dialects",), "key", bare.at("text", key))
-    dialects = _text(data.get("text", {}).get("dialects", ""), bare.at("text", "dialects"))
-    return Config(name, text, roles, answers, tuple(disabled), rules, dialects)
+        problems.note(place.at("disable").error('must be a list of rules, ["plateau"]'))
+        disabled = []
+    rules: dict[str, Mapping[str, Any]] = {}
+    for name, changes in table.items():
+        if name in RULE_KEYS:
+            continue
+        with problems.kept():
+            if not isinstance(changes, dict):
+                if difflib.get_close_matches(name, RULE_KEYS, 1):
+                    place.at(name).known(name, RULE_KEYS, "key")
+                raise place.at(name).error(f"must be a table, [rules.{name}]")
+            if "rule" in changes:
+                raise place.at(name, "rule").error(f"the table's name names the rule, [rules.{name}]")
+            rules[name] = changes
+    return _file(table, "file", place, problems), tuple(disabled), rules
+
+
+def _file(table: Mapping[str, Any], key: str, place: Place, problems: Problems) -> str:
+    """Return the name of a file beside the config, "" for none."""
+    value = table.get(key, "")
+    if not isinstance(value, str) or (key in table and not value):
+        problems.note(place.at(key).error(f"must be the name of a file, not {shown(value)}"))
+    return str(value)
 
 
 def parse_options(options: Iterable[str]) -> dict[str, Plain]:
     """Return `--set KEY=VALUE` options in the names and kinds of the vocabulary; BadConfig for what isn't in it."""
     out: dict[str, Plain] = {}
+    problems = Problems()
     for option in options:
         key, equals, value = option.partition("=")
         key = key.strip()
-        if not equals or not key:
-            raise BadConfig(f"--set {showable(option)}: must be KEY=VALUE, as in --set precision=fp16")
-        name, answer = check_answer(key, parse_value(value.strip()), f"--set {showable(option)}")
-        out[name] = answer
+        with problems.kept():
+            if not equals or not key:
+                raise BadConfig(f"--set {showable(option)}: must be KEY=VALUE, as in --set precision=fp16")
+            name, answer = check_answer(key, parse_value(value.strip()), f"--set {showable(option)}")
+            out[name] = answer
+    problems.end()
     return out
 
 
@@ -187,91 +257,3 @@ def parse_value(text: str) -> Plain:
             except ValueError:
                 continue
     return text
-
-
-# ---------------------------------------------------------------------- rules
-LARGEST = 1_000_000  # of a rule's parameters
-CHANGES = ("severity", "for", "parameters")
-
-
-def _changed(rules: tuple[Rule, ...], config: Config) -> tuple[Rule, ...]:
-    names = [r.name for r in rules]
-    for rule in config.disabled:
-        known(rule, names, "rule", config.at("rules", "disable"))
-    for rule in config.rules:
-        # `disable` is a key of the same table, so a misspelt one is met here.
-        if rule not in names and difflib.get_close_matches(rule, ["disable"], 1):
-            known(rule, ["disable"], "key", config.at("rules", rule))
-        known(rule, names, "rule", config.at("rules", rule))
-    return tuple(_change(r, config) if r.name in config.rules else r for r in rules if r.name not in config.disabled)
-
-
-def _change(rule: Rule, config: Config) -> Rule:
-    changes = config.rules[rule.name]
-    for key in changes:
-        known(key, CHANGES, "key", config.at("rules", rule.name, key))
-    severity, hold = rule.severity, changes.get("for", rule.hold)
-    if "severity" in changes:
-        where = config.at("rules", rule.name, "severity")
-        severity = Severity.parse(known(changes["severity"], [str(s) for s in Severity], "severity", where))
-    if not isinstance(hold, int) or isinstance(hold, bool) or not 0 <= hold <= LARGEST:
-        raise BadConfig(f"{config.at('rules', rule.name, 'for')}: must be a number of reports, not {hold!r}")
-    parameters = {**dict(rule.parameters), **_parameters(rule, changes.get("parameters", {}), config)}
-    fixed = "severity" in changes
-    return replace(rule, severity=severity, fixed=fixed, hold=hold, parameters=tuple(sorted(parameters.items())))
-
-
-def _parameters(rule: Rule, given: Any, config: Config) -> dict[str, Any]:
-    where = config.at("rules", rule.name, "parameters")
-    if not isinstance(given, dict):
-        raise BadConfig(f"{where}: must be a table, {{name = value}}")
-    defaults = DETECTORS[rule.detector].parameters()
-    for key, value in given.items():
-        known(key, defaults, "parameter", where)
-        default = defaults[key]
-        wanted: tuple[type, ...] = (int, float) if isinstance(default, float) else (type(default),)
-        if type(value) not in wanted:
-            name = {bool: "true or false", int: "a whole number", float: "a number"}.get(type(default), "a text")
-            raise BadConfig(f"{where}: {key} must be {name}, not {value!r}")
-        if wanted not in ((bool,), (str,)) and not 0 < value <= LARGEST:
-            raise BadConfig(f"{where}: {key} must be above 0 and at most {LARGEST:,}, not {value!r}")
-    return given
-
-
-# ---------------------------------------------------------------------- values
-def _text(value: Any, where: str) -> str:
-    if not isinstance(value, str):
-        raise BadConfig(f"{where}: must be the name of a role, not {value!r}")
-    return value
-
-
-def _plain(value: Any, where: str) -> Plain:
-    if not isinstance(value, str | int | float):
-        raise BadConfig(f"{where}: must be a number, a text, true or false")
-    return value
-
-
-def _line_of(text: str, keys: tuple[str, ...]) -> int | None:
-    """Return the line on which the last of the keys stands, None if it can't be told (inline tables, say).
-
-    The parser of the standard library doesn't say, so this looks for what people write: a table's header, or
-    the key at the beginning of a line below the right header.
-    """
-    places = _places(text)
-    found = (places.get((".".join(keys), "")), places.get((".".join(keys[:-1]), keys[-1])))
-    return min((number for number in found if number is not None), default=None)
-
-
-@functools.lru_cache(maxsize=4)
-def _places(text: str) -> dict[tuple[str, str], int]:
-    """Return the line of each (table, "") header and each (table, key)."""
-    header, table = re.compile(r"\s*\[([^\[\]]+)\]\s*(#.*)?"), ""
-    key_first = re.compile(r"\s*(\"[^\"]*\"|'[^']*'|[\w-]+)\s*[=.]")
-    places: dict[tuple[str, str], int] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if found := header.fullmatch(line):
-            table = ".".join(p.strip().strip("\"'") for p in found.group(1).split("."))
-            places.setdefault((table, ""), number)
-        elif key := key_first.match(line):
-            places.setdefault((table, key.group(1).strip("\"'")), number)
-    return places

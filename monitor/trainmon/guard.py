@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 import click
 
 from trainmon.debug import debugging
-from trainmon_rules.errors import BadOutput, TrainmonError
+from trainmon_rules.errors import BadConfig, BadOutput, TrainmonError
 
 if TYPE_CHECKING:
     from trainmon_rules.report import SourceError
@@ -38,7 +38,7 @@ class GuardedGroup(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except TrainmonError as error:
-            complain(str(error))
+            complain_all(error.problems if isinstance(error, BadConfig) else [str(error)])
             ctx.exit(2)
         except KeyboardInterrupt:
             complain("interrupted")
@@ -67,12 +67,19 @@ def complain(text: str) -> None:
 
 def complain_of(errors: Sequence[SourceError]) -> None:
     """Print a line an error, the fatal ones first, and after `SHOWN` of them how many more there are."""
-    ordered = sorted(errors, key=lambda e: not e.fatal)
-    for e in ordered[:SHOWN]:
+    lines = []
+    for e in sorted(errors, key=lambda e: not e.fatal):
         where = f":{e.line}" if e.line is not None else f" at byte {e.offset}" if e.offset is not None else ""
-        complain(f"{e.source}{where}: {e.error}")
-    if len(ordered) > SHOWN:
-        complain(f"{len(ordered) - SHOWN:,} more; --format json lists all")
+        lines.append(f"{e.source}{where}: {e.error}")
+    complain_all(lines, "; --format json lists all")
+
+
+def complain_all(lines: Sequence[str], where: str = "") -> None:
+    """Print the first `SHOWN` lines, and how many more there are; `where` says where they stand."""
+    for line in lines[:SHOWN]:
+        complain(line)
+    if len(lines) > SHOWN:
+        complain(f"{len(lines) - SHOWN:,} more{where}")
 
 
 def quietly(write: Callable[[], T]) -> T | None:

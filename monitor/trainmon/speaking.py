@@ -16,10 +16,8 @@ from trainmon_rules.findings import Severity
 from trainmon_rules.report import Report
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from trainmon_rules.detectors import Rule
     from trainmon_rules.inspection import Inspection
+    from trainmon_rules.state import Settings
 
 
 def writable(output: Path | None) -> None:
@@ -59,16 +57,32 @@ def show(inspection: Inspection, fmt: str) -> None:
         click.echo(render_inspect_json(inspection).encode("utf-8", "backslashreplace"), nl=False)
 
 
-def show_manual(name: str | None, rules: Sequence[Rule]) -> None:
+def show_manual(name: str | None, settings: Settings) -> None:
     """Write a page of the manual, or the names of all pages, to standard output; BadConfig for an unknown name."""
     from trainmon_exporters.manual_page import print_names, print_page  # noqa: PLC0415
     from trainmon_exporters.page import console_for  # noqa: PLC0415
     from trainmon_rules.diagnosis.manual import explain, names  # noqa: PLC0415
 
+    every = (*settings.rules, *settings.off)
     if name is None:
-        print_names(names(rules), console_for(_stdout()))
+        print_names(names(every), console_for(_stdout()))
     else:
-        print_page(explain(name, rules), console_for(_stdout()))
+        print_page(explain(name, every), console_for(_stdout()))
+
+
+def show_rules(settings: Settings, fmt: str) -> None:
+    """Write the rules in force to standard output."""
+    from trainmon_exporters.rules_table import print_rules, render_rules_json  # noqa: PLC0415
+    from trainmon_rules.rulebook import rule_facts  # noqa: PLC0415
+
+    rules = rule_facts(settings)
+    if fmt == "text":
+        from trainmon_exporters.page import console_for  # noqa: PLC0415
+
+        print_rules(rules, console_for(_stdout()))
+    else:
+        _stdout()
+        click.echo(render_rules_json(rules).encode("utf-8", "backslashreplace"), nl=False)
 
 
 def _stdout() -> TextIO:

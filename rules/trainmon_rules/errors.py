@@ -14,7 +14,18 @@ class TrainmonError(Exception):
 
 
 class BadConfig(TrainmonError):
-    """A config, rule, role or routing file that can't be used. Commands end with status 2."""
+    """A config, rule, role or routing file that can't be used. Commands end with status 2.
+
+    Its text is the first problem; `problems` has all that were found, a line each.
+    """
+
+    def __init__(self, problem: str, *more: str) -> None:
+        super().__init__(problem, *more)
+        self.problems = (problem, *more)
+
+    def __str__(self) -> str:
+        first, *more = self.problems
+        return first if not more else f"{first} (and {len(more)} more)"
 
 
 class BadInput(TrainmonError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import ChainMap, Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainmon_rules.attempts import Splitter
@@ -33,17 +33,26 @@ MAX_PROBLEMS = 100  # unreadable records listed a source; more are counted
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a session is judged by: the rules, the role table, and answers given by the user (`--set`)."""
+    """What a session is judged by: the rules, the role table, and answers given by the user (`--set`).
+
+    `off` are the rules that the user switched off; they are known by name only.
+    """
 
     rules: tuple[Rule, ...]
     roles: RoleTable
     answers: Mapping[str, Any] = field(default_factory=dict)
+    off: tuple[Rule, ...] = ()
 
     @classmethod
     def default(cls, answers: Mapping[str, Any] | None = None, roles: Mapping[str, str] | None = None) -> Settings:
         """Return the shipped rules and roles, with a user's answers and tag → role overrides."""
         table = RoleTable.load(roles)
-        return cls(tuple(load_rules(table.roles)), table, dict(answers or {}))
+        return cls((), table, dict(answers or {})).judged_by(load_rules(table.roles))
+
+    def judged_by(self, rules: Iterable[Rule]) -> Settings:
+        """Return the settings with these rules, as far as they are enabled."""
+        every = tuple(rules)
+        return replace(self, rules=tuple(r for r in every if r.enabled), off=tuple(r for r in every if not r.enabled))
 
 
 @dataclass(slots=True, eq=False)

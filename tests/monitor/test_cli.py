@@ -296,7 +296,89 @@ def test_explain_prints_a_page_a_list_or_the_closest_names():
 def test_explain_shows_a_rule_as_it_is_configured(tmp_path):
     config = tmp_path / "trainmon.toml"
     config.write_text("[rules.nonfinite]\nparameters = {critical_after = 7}\n")
-    assert b"- `critical_after`: 7\n" in trainmon("explain", "nonfinite", "--config", config).stdout
+    assert b"- `critical_after`: 7 (shipped: 3)\n" in trainmon("explain", "nonfinite", "--config", config).stdout
+
+
+# ---------------------------------------------------------------------- rules
+MINE = "- {rule: nonfinite, severity: info, parameters: {critical_after: 7}}\n- {rule: plateau, enabled: false}\n"
+
+
+@pytest.fixture
+def mine(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(MINE)
+    return path
+
+
+def test_a_rule_file_is_taken_by_every_command_that_uses_rules(mine, tmp_path):
+    report = json.loads(trainmon("replay", SAMPLE, "--rules", mine, "--format", "json").stdout)["runs"][0]
+    assert "critical" not in {i["severity"] for i in report["incidents"] if i["rule"] == "nonfinite"}
+    blind = json.loads(trainmon("inspect", SAMPLE, "--rules", mine, "--format", "json").stdout)["runs"][0]["blind"]
+    assert "plateau" not in {b["rule"] for b in blind}
+    page = trainmon("explain", "nonfinite", "--rules", "mine.yaml", cwd=tmp_path).stdout.decode()
+    assert "- `critical_after`: 7 (shipped: 3)\n" in page
+    assert "- severity: info, as mine.yaml says\n" in page
+    assert (
+        "- **disabled** by mine.yaml\n"
+        in trainmon("explain", "plateau", "--rules", mine.name, cwd=tmp_path).stdout.decode()
+    )
+    listed = trainmon("rules", "list", "--rules", "mine.yaml", cwd=tmp_path, COLUMNS="80").stdout.decode()
+    assert "changed by mine.yaml: severity warning -> info, critical_after 3 -> 7\n" in listed
+    assert "disabled by mine.yaml\n" in listed
+    assert max(map(len, listed.splitlines())) <= 80
+
+
+def test_the_config_names_a_rule_file_beside_it_and_its_own_tables_go_on_top(mine, tmp_path):
+    folder = tmp_path / "conf"
+    folder.mkdir()
+    mine.rename(folder / "mine.yaml")
+    (folder / "trainmon.toml").write_text('rules = "mine.yaml"\n')
+    (folder / "more.toml").write_text('[rules]\nfile = "mine.yaml"\n[rules.nonfinite]\nseverity = "warning"\n')
+    (tmp_path / "last.yaml").write_text("- {rule: nonfinite, parameters: {critical_after: 9}}\n")
+
+    def listed(*args):
+        data = json.loads(trainmon("rules", "list", "--format", "json", *args, cwd=tmp_path).stdout)
+        assert data["schema"] == "trainmon.rules/1"
+        return {r["rule"]: r for r in data["rules"]}
+
+    one = listed("--config", "conf/trainmon.toml")
+    assert one["nonfinite"]["changed"] == {"severity": ["warning", "info"], "parameters.critical_after": [3, 7]}
+    assert (one["plateau"]["enabled"], one["plateau"]["file"]) == (False, "conf/mine.yaml")
+    assert listed("--config", "conf/more.toml")["nonfinite"]["changed"] == {"parameters.critical_after": [3, 7]}
+    last = listed("--config", "conf/trainmon.toml", "--rules", "last.yaml")["nonfinite"]
+    assert last["changed"] == {"severity": ["warning", "info"], "parameters.critical_after": [3, 9]}
+    assert last["file"] == "last.yaml"
+
+
+def test_rules_check_says_how_many_rules_or_all_that_is_wrong(mine, tmp_path):
+    (tmp_path / "trainmon.toml").write_text('rules = "mine.yaml"\n[set]\nprecision = "bf16"\n')
+    done = trainmon("rules", "check", "mine.yaml", "trainmon.toml", cwd=tmp_path)
+    assert done.stdout.decode() == (
+        "mine.yaml: 2 rules, ok (1 changed, 1 disabled)\ntrainmon.toml: 2 rules, ok (1 changed, 1 disabled)\n"
+    )
+    assert (done.stderr, done.returncode) == (b"", 0)
+    mine.write_text("- {rule: nonfinit}\n- {rule: flat, for: -1}\n")
+    done = trainmon("rules", "check", "mine.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode().splitlines() == [
+        "trainmon: mine.yaml:1: nonfinit: unknown rule 'nonfinit'; did you mean 'nonfinite'?",
+        "trainmon: mine.yaml:2: flat.for: must be a number of reports, not -1",
+    ]
+
+
+def test_a_bad_rule_file_is_said_before_anything_is_read(tmp_path, good):
+    (tmp_path / "bad.yaml").write_bytes(b"\xff\x1b[31m")
+    for command in (["replay", good], ["inspect", good], ["explain", "flat"], ["rules", "list"]):
+        done = trainmon(*command, "--rules", "bad.yaml", cwd=tmp_path)
+        one_line(done, "bad.yaml: not UTF-8 at byte 0")
+        assert done.stdout == b""
+    one_line(trainmon("rules", "check", tmp_path / "none"), "none: no such file")
+
+
+def test_the_settings_that_set_takes_are_a_page():
+    page = trainmon("explain", "settings").stdout.decode()
+    assert "- `precision` (fp32, bf16, fp16 or fp8): number format of the passes\n" in page
+    assert b"trainmon explain settings" in trainmon("replay", "--help").stdout
 
 
 def test_version_and_help():
@@ -311,11 +393,22 @@ def test_completion(shell):
     assert b"_TRAINMON_COMPLETE" in done.stdout
 
 
-def test_completion_knows_the_commands():
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("trainmon rep", b"plain,replay\n"),
+        ("trainmon rules c", b"plain,check\n"),
+        ("trainmon explain loss-s", b"plain,loss-spike\nplain,loss-scale-collapse\nplain,loss-scale\n"),
+        ("trainmon replay x --set prec", b"plain,precision=\n"),
+        ("trainmon rules list --rules my", b"file,my\n"),
+    ],
+)
+def test_completion_knows_commands_names_and_keys(typed, offered):
     code = "from trainmon.cli import main; main(prog_name='trainmon')"
-    environ = {**CLEAN, "_TRAINMON_COMPLETE": "bash_complete", "COMP_WORDS": "trainmon rep", "COMP_CWORD": "1"}
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
+    environ = {**CLEAN, "_TRAINMON_COMPLETE": "bash_complete", **words}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environ, timeout=60, check=False)
-    assert done.stdout == b"plain,replay\n"
+    assert done.stdout == offered
 
 
 # ---------------------------------------------------------------------- config

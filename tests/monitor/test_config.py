@@ -66,14 +66,14 @@ def test_the_current_directory_is_looked_in_only_if_no_file_is_named(tmp_path, m
         ('[roles]\n\n"my loss" = "trian_loss"\n', "c:3: roles.my loss: unknown role 'trian_loss'; did you mean"),
         ("[roles]\nloss = 1\n", "c:2: roles.loss: must be the name of a role, not 1"),
         ('[rules]\n\ndisable = ["nonfinit"]\n', "c:3: rules.disable: unknown rule 'nonfinit'; did you"),
-        ("[rules]\ndisabled = []\n", "c:2: rules.disabled: must be a table, [rules.disabled]"),
+        ("[rules]\ndisabled = []\n", "c:2: rules.disabled: unknown key 'disabled'; did you mean 'disable'?"),
         ('[rules]\ndisable = "nonfinite"\n', "c:2: rules.disable: must be a list of rules"),
         ("[rules.nan]\n", "c:1: rules.nan: unknown rule 'nan'"),
         ('[rules.nonfinite]\nseverity = "page"\n', "c:2: rules.nonfinite.severity: unknown severity 'page'"),
         ('[rules.nonfinite]\nsevrity = "info"\n', "c:2: rules.nonfinite.sevrity: unknown key 'sevrity'; did you mean "),
         ("[rules.nonfinite]\nfor = -1\n", "c:2: rules.nonfinite.for: must be a number of reports, not -1"),
         ("[rules.nonfinite]\nparameters = {critical_afer = 5}\n", "parameter 'critical_afer'; did you mean 'critical"),
-        ("[rules.nonfinite]\nparameters = {critical_after = 2.5}\n", "critical_after must be a whole number, not 2.5"),
+        ("[rules.nonfinite]\nparameters = {critical_after = 2.5}\n", "critical_after: must be a whole number, not 2.5"),
         ("[rules.nonfinite]\nparameters = {critical_after = true}\n", "must be a whole number, not True"),
         ("[rule.nonfinite]\n", "unknown section 'rule'; did you mean 'rules'?"),
         ("roles = 1\n", "c:1: roles: must be a table, [roles]"),
@@ -205,7 +205,7 @@ def test_a_severity_of_the_users_is_the_last_word(tmp_path, monkeypatch):
 )
 def test_absurd_parameters_are_refused(tmp_path, rule, parameter, value):
     file = write(tmp_path, f"[rules.{rule}]\nparameters = {{{parameter} = {value}}}\n")
-    with pytest.raises(BadConfig, match=f"{parameter} must be above 0 and at most 1,000,000, not"):
+    with pytest.raises(BadConfig, match=f":2: .*{parameter}: must be above 0 and at most 1,000,000, not"):
         load_settings(file)
 
 

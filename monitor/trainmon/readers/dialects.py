@@ -14,10 +14,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from trainmon.readers.places import Place, closest
 from trainmon.readers.textvalues import to_number
 from trainmon_rules.errors import BadConfig
-from trainmon_rules.yamlfile import load_file, parse
+from trainmon_rules.places import Place, closest
+from trainmon_rules.yamlfile import parse, parse_untrusted, read_text
 
 NUM = (
     r"(?:[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
@@ -126,7 +126,8 @@ def load_dialects(extra: Path | None = None) -> Dialects:
     shipped, extra = _shipped(), extra or _own.get("file")
     if extra is None:
         return shipped
-    own = parse_dialects(load_file(extra), str(extra), extra.read_text("utf-8"))
+    text = read_text(extra, str(extra), "dialect file")
+    own = parse_dialects(parse_untrusted(text, str(extra)), str(extra), text)
     return Dialects((*(replace(p, own=True) for p in own), *shipped.patterns))
 
 

@@ -24,7 +24,7 @@ class Rule:
     `roles` are the roles whose series it judges; `companions` the roles it reads beside them where they are
     logged; `needs` those without which it is blind; `hold` (`for` in the file) the number of further reports
     over which a finding must last before anyone hears of it; `fixed` says that the severity is a user's word, which
-    no finding of the rule changes.
+    no finding of the rule changes; `origin` is the user's file that changed or added it last, "" for none.
     """
 
     name: str
@@ -38,6 +38,8 @@ class Rule:
     hold: int = 0
     fixed: bool = False
     parameters: tuple[tuple[str, Any], ...] = ()
+    enabled: bool = True
+    origin: str = ""
 
 
 Peer = Callable[[str, Block, int, int], View]

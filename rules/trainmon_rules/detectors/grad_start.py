@@ -107,7 +107,7 @@ class GradStart(Detector):
         if over.sum() < HITS or not over[-1] or loss[-1] < median(loss[:3]):
             return None
         self.lowest, self.top = first, float(np.nanmax(norms[-3:]))
-        start = int(np.flatnonzero(norms > 3 * first)[0])
+        start = int(np.flatnonzero(norms >= min(3.0, self.params.ratio) * first)[0])
         words = self._words(float(loss[-1]))
         return self.finding(
             block, at, words["summary"], words["evidence"], int(view.step[start]), float(view.time[start])

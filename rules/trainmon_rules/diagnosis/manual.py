@@ -17,15 +17,18 @@ from trainmon_rules.diagnosis.knowledge import pack_text, sheet_text, shipped_ta
 from trainmon_rules.diagnosis.table import CauseRule, Condition, FixRule, SymptomEntry, Table
 from trainmon_rules.errors import BadConfig
 from trainmon_rules.report import Route
+from trainmon_rules.rulebook import changes_of, parameters_of, shipped_rules
+from trainmon_rules.vocabulary import answers_help
 
-KINDS = ("sheet", "symptom", "rule", "cause", "pack")
+KINDS = ("sheet", "symptom", "rule", "cause", "pack", "list")
+SETTINGS = "settings"  # the page that lists what --set takes
 CLOSE = 3  # names suggested for one that isn't known
 
 
 def names(rules: Sequence[Rule]) -> dict[str, list[str]]:
     """Return every name that has a page, by kind; a symptom and the rule that finds it may share one."""
     table = shipped_table()
-    every = (table.sheets, table.symptoms, (r.name for r in rules), table.causes, table.packs)
+    every = (table.sheets, table.symptoms, (r.name for r in rules), table.causes, table.packs, (SETTINGS,))
     return {kind: list(found) for kind, found in zip(KINDS, every, strict=True)}
 
 
@@ -35,9 +38,9 @@ def explain(name: str, rules: Sequence[Rule]) -> str:
     Parameters
     ----------
     name : str
-        A sheet (its beginning will do), symptom, rule, cause or pack; spaces stand for hyphens.
+        A sheet (its beginning will do), symptom, rule, cause or pack, or "settings"; spaces stand for hyphens.
     rules : sequence of Rule
-        The rules in force.
+        The rules in force, and those that are switched off.
 
     Raises
     ------
@@ -49,7 +52,9 @@ def explain(name: str, rules: Sequence[Rule]) -> str:
     name = _found(name, known)
     if name in table.sheets:
         return sheet_text(name).strip() + "\n"
-    pages = [_rule(r) for r in rules if r.name == name]
+    if name == SETTINGS:
+        return _settings() + "\n"
+    pages = [_rule(r, table) for r in rules if r.name == name]
     if name in table.causes:
         pages.insert(0, _cause(table.causes[name], table))
     if name in table.symptoms:
@@ -91,24 +96,57 @@ def _symptom(s: SymptomEntry, table: Table, rules: Sequence[Rule]) -> str:
     return "\n\n".join(out)
 
 
-def _rule(rule: Rule) -> str:
+def _rule(rule: Rule, table: Table) -> str:
     detector = DETECTORS[rule.detector]
     text = inspect.getdoc(sys.modules[detector.__module__]) or ""
     paragraphs = [re.sub(r"\s*\n\s*", " ", p) for p in text.split("\n\n")]
     said = [re.sub(r"^([A-Z][a-z ]+):", r"**\1:**", p) for p in paragraphs[1:]]
     if detector.name not in text.partition(":")[0]:  # a variant that shares another one's module
         said.insert(0, (detector.__doc__ or "").partition("\n")[0])
+    sheets = dict.fromkeys(r.sheet for r in table.symptoms[rule.symptom].routes[-1].routes)
     facts = [
         f"- symptom: `{rule.symptom}`",
-        f"- severity: {rule.severity}, unless it grades its own",
+        f"- severity: {rule.severity}, {f'as {rule.origin} says' if rule.fixed else 'unless it grades its own'}",
         f"- judges the roles: {_codes(rule.roles)}",
         f"- reads beside them, where logged: {_codes(rule.companions)}" if rule.companions else "",
         f"- can't work without: {_codes(rule.needs)}" if rule.needs else "",
+        f"- speaks if it still holds {rule.hold} reports later" if rule.hold else "",
+        f"- detector: `{rule.detector}`" if rule.detector != rule.name else "",
+        f"- leads to: {_codes(sheets)}",
+        _changed(rule),
     ]
-    values = {**detector.parameters(), **dict(rule.parameters)}
+    changed = changes_of(rule)
     about = re.sub(r"\s*\n\s*", " ", inspect.getdoc(detector.Params) or "")
-    parameters = f"## Parameters\n\n{about}\n\n" + "\n".join(f"- `{k}`: {v}" for k, v in values.items())
+    values = [
+        f"- `{k}`: {v}" + (f" (shipped: {changed[f'parameters.{k}'][0]})" if f"parameters.{k}" in changed else "")
+        for k, v in parameters_of(rule).items()
+    ]
+    parameters = f"## Parameters\n\n{about}\n\n" + "\n".join(values)
     return "\n\n".join([f"# Rule {rule.name}", "\n".join(filter(None, facts)), *said, parameters])
+
+
+def _changed(rule: Rule) -> str:
+    """Return what a user's file did to the rule, "" if nothing."""
+    if not rule.origin:
+        return ""
+    if not rule.enabled:
+        return f"- **disabled** by {rule.origin}"
+    if rule.name not in shipped_rules():
+        return f"- **added** by {rule.origin}"
+    keys = [k.removeprefix("parameters.") for k in changes_of(rule)]
+    return f"- **changed** by {rule.origin}: {', '.join(keys) or 'nothing'}"
+
+
+def _settings() -> str:
+    rows = [f"- `{name}` ({values}): {about}" for name, values, about in answers_help()]
+    return "\n\n".join(
+        [
+            "# Settings",
+            "What a log may not tell, and `--set KEY=VALUE` does, or `[set]` in trainmon.toml: `--set precision=fp16`.",
+            "Numbers may have a suffix k, M, B, T or %.",
+            "\n".join(rows),
+        ]
+    )
 
 
 def _cause(c: CauseRule, table: Table) -> str:
