@@ -48,4 +48,6 @@ def _across(curve: Curve, i: int, taken: Sequence[tuple[int, int]]) -> bool:
 
 
 def _slice(c: Curve, a: int, b: int) -> Curve:
+    if (a, b) == (0, len(c.steps)):
+        return c
     return Curve(c.tag, c.role, c.attempt, c.steps[a:b], c.low[a:b], c.mean[a:b], c.high[a:b], c.bad[a:b])

@@ -139,3 +139,9 @@ def test_within_the_noise_nothing_got_worse(make):
     curve = make.curve("x", "val_loss", range(100), lambda s: 1.0 + s % 2 + s / 1000)
     [said] = levels(make.run(curves=(curve,), roles={}))
     assert "higher" not in said
+
+
+def test_nothing_is_said_of_attempts_where_none_was_cut(make):
+    [curve] = attempts(make, (0, 1000))
+    run = make.run(curves=(replace(curve, ends=(1.0, 2.0)),), incidents=(make.incident(onset_step=700),))
+    assert drawn(run).remark == ""
