@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from trainmon_exporters.compared import headline as parting
+from trainmon_exporters.compared import name_of, rows, told_series
 from trainmon_exporters.curves import Picture, in_values, levels, picture
 from trainmon_exporters.escape import code, markdown
 from trainmon_exporters.plot import Stroke, draw
@@ -32,7 +34,7 @@ from trainmon_exporters.wording import (
     since,
     tally,
 )
-from trainmon_rules.report import Fix, IncidentReport, Report, RunReport
+from trainmon_rules.report import Comparison, Fix, IncidentReport, Report, RunReport
 
 ERRORS = 20  # unreadable sources and records listed
 PLOT_WIDTH = 90
@@ -49,6 +51,9 @@ def render_markdown(report: Report) -> str:
         blocks += _run(run)
     if len(runs) > RUNS_IN_FULL:
         blocks.append(f"{many(len(runs) - RUNS_IN_FULL, 'run')} more with incidents in the table above.")
+    for run in report.runs:
+        if run.comparison:
+            blocks += _comparison(run, run.comparison)
     if report.errors:
         blocks.append("### Not read\n\n" + _list(_errors(report)))
     return "\n\n".join(blocks) + "\n" if blocks else "Nothing was read.\n"
@@ -125,6 +130,15 @@ def _plot(run: RunReport, shown: Picture) -> list[str]:
     marked = "; the numbers above the plot mark the onset of the incidents below" if shown.marks else ""
     body = "\n".join("".join(text for text, _ in row).rstrip() for row in rows)
     return [", ".join(names) + marked, f"```\n{body}\n```"]
+
+
+def _comparison(run: RunReport, c: Comparison) -> list[str]:
+    """Return where a run parts from another, as a table of all series."""
+    title = f"## {code(run.run, NAME)} against {code(c.against, NAME)}"
+    table = _table(("series", ""), ((code(name_of(s), NAME, cell=True), markdown(s.summary)) for s in told_series(c)))
+    below = _list(f"{label}: {markdown(text)}".removeprefix(": ") for label, text in rows(run, c))
+    head = f"{markdown(parting(c, run.axis))} The other run is {c.verdict} ({c.chosen})."
+    return [part for part in (title, head, table if c.series else "", below) if part]
 
 
 def _end(run: RunReport) -> list[str]:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from trainmon_exporters.closing import print_closing
+from trainmon_exporters.comparison_block import print_comparisons
 from trainmon_exporters.curves import Picture, in_values, levels, picture
 from trainmon_exporters.incident_block import Said, print_brief, print_incident, shared_advice
 from trainmon_exporters.page import PIPED_WIDTH, Page
@@ -59,6 +60,7 @@ def print_report(report: Report, console: Console) -> None:
         page.blank()
         left = many(len(runs) - RUNS_IN_FULL, "run")
         page.put(page.say(f"{left} more with incidents in the table above: replay one alone to read about it."))
+    print_comparisons(page, report)
     print_closing(page, every)
 
 

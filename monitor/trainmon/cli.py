@@ -51,6 +51,7 @@ def main() -> None:
     type=click.Choice(LEVELS),
     help="Exit with 1 if an incident of this level or above was found.",
 )
+@click.option("--against", metavar="PATH", type=LOGS, help="Another run: tell where the two part.")
 @option_config
 @click.option(
     "--set",
@@ -65,6 +66,7 @@ def replay(
     fmt: str,
     output: Path | None,
     fail_on: str | None,
+    against: str | None,
     config: str | None,
     rules: str | None,
     given: tuple[str, ...],
@@ -85,8 +87,15 @@ def replay(
     settings = load_settings(config, given, rules)
     writable(output)
     found, errors = find(paths, settings)
-    with bar(size_of(found)) as progress:
-        report = replay_found(found, errors, settings, progress)
+    if against is None:
+        with bar(size_of(found)) as progress:
+            report = replay_found(found, errors, settings, progress)
+    else:
+        from trainmon.comparing import replay_against  # noqa: PLC0415
+
+        others, more = find([against], settings)
+        with bar(size_of([*found, *others])) as progress:
+            report = replay_against(found, others, [*errors, *more], settings, progress)
     quietly(lambda: speak(report, fmt, output))
     complain_of(report.errors)
     click.get_current_context().exit(exit_status(report, fail_on))

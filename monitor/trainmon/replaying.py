@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
@@ -31,6 +31,7 @@ def replay(
     settings: Settings | None = None,
     answers: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
+    against: str | PathLike[str] | None = None,
 ) -> Report:
     """Read logs from beginning to end and return what went wrong in them.
 
@@ -44,6 +45,8 @@ def replay(
         What the log can't tell, as with `--set KEY=VALUE` (only without `settings`).
     progress : callable, optional
         Told the source's name and the bytes read, after each piece.
+    against : str or path, optional
+        Another run to hold each run against; what it is told by stands in a run's `comparison`.
 
     Returns
     -------
@@ -52,7 +55,12 @@ def replay(
     """
     chosen = settings or Settings.default(answers)
     found, errors = find(paths, chosen)
-    return replay_found(found, errors, chosen, progress)
+    if against is None:
+        return replay_found(found, errors, chosen, progress)
+    from trainmon.comparing import replay_against  # noqa: PLC0415 - only where it is asked for
+
+    others, more = find([against], chosen)
+    return replay_against(found, others, [*errors, *more], chosen, progress)
 
 
 def find(
@@ -86,14 +94,28 @@ def replay_found(
     settings: Settings | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Read runs that were found, one after the other; a fault of ours in one of them doesn't stop the others."""
-    chosen = settings or Settings.default()
-    knowledge = Knowledge.load()
-    runs: list[RunReport] = []
+    """Read runs that were found, one after the other."""
     problems = list(errors)
+    runs = [r for _, _, rs in read_each(found, settings or Settings.default(), problems, progress) for r in rs]
+    return Report(tuple(runs), tuple(problems))
+
+
+def read_each(
+    found: Iterable[RunSpec],
+    settings: Settings,
+    problems: list[SourceError],
+    progress: Progress | None = None,
+    whole: Collection[str] = (),
+) -> Iterator[tuple[RunSpec, Reading, list[RunReport]]]:
+    """Yield each run that was found as it is read, with its reports.
+
+    What went wrong goes into `problems`; a fault of ours in one run doesn't stop the others. `whole` are roles whose
+    series keep all their points.
+    """
+    knowledge = Knowledge.load()
     for spec in found:
         try:
-            reading = read_run(spec, chosen, progress)
+            reading = read_run(spec, settings, progress, whole)
             reports = reading.reports(knowledge)
         except Exception as error:
             if debugging():
@@ -101,9 +123,8 @@ def replay_found(
             what = f"internal error: {type(error).__name__}: {error} (TRAINMON_DEBUG=1 shows the traceback)"
             problems.append(SourceError(spec.name, what, fatal=True))
         else:
-            runs.extend(reports)
             problems.extend(reading.errors)
-    return Report(tuple(runs), tuple(problems))
+            yield spec, reading, reports
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +167,11 @@ class Reading:
         return tuple(name for source in sources for name in self.feeds[source].held.get(run, ()))
 
 
-def read_run(spec: RunSpec, settings: Settings, progress: Progress | None = None) -> Reading:
-    """Read one run's sources to their end, side by side."""
-    session = Session(spec.name, settings)
+def read_run(
+    spec: RunSpec, settings: Settings, progress: Progress | None = None, whole: Collection[str] = ()
+) -> Reading:
+    """Read one run's sources to their end, side by side; `whole` are roles whose series keep all their points."""
+    session = Session(spec.name, settings, whole)
     feeds = {s.name: SourceFeed(s, progress) for s in spec.sources}
     for s in spec.sources:
         session.open(s.name, s.prefix, s.rank)
@@ -262,4 +285,4 @@ def _with_head(pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield from it
 
 
-__all__: Sequence[str] = ("Reading", "find", "read_run", "replay", "replay_found", "size_of")
+__all__: Sequence[str] = ("Reading", "find", "read_each", "read_run", "replay", "replay_found", "size_of")

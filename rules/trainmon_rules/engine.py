@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from trainmon_rules.state import (
     MAX_RUNS,
     MAX_SERIES,
     MAX_TAGS,
+    MAX_WHOLE,
     Attempt,
     Peers,
     Run,
@@ -47,11 +48,15 @@ class Session:
         The run's name; further runs in the same sources are called `name#2`, `name#3`, ….
     settings : Settings
         Rules, roles and answers.
+    whole : collection of str
+        Roles whose series keep all their points (of the first `MAX_WHOLE` series, a million each), for a comparison.
     """
 
-    def __init__(self, name: str, settings: Settings) -> None:
+    def __init__(self, name: str, settings: Settings, whole: Collection[str] = ()) -> None:
         self.name = name
         self.settings = settings
+        self.whole = whole
+        self.kept_whole = 0
         self.sources: dict[str, Source] = {}
         self.runs: list[Run] = []
         self.fixed = {r.name: r.severity for r in settings.rules if r.fixed}
@@ -247,6 +252,9 @@ class Session:
         if len(self.sources) > 1 and any(
             role in r.companions and DETECTORS[r.detector].across for r in self.settings.rules
         ):
+            series.retain = ACROSS_RING
+        if role in self.whole and self.kept_whole < MAX_WHOLE:
+            self.kept_whole += 1
             series.retain = ACROSS_RING
         if attempt.number > 0:
             older = run.attempts[attempt.number - 1].tracked.get((src.name, c.tag))

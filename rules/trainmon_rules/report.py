@@ -114,6 +114,77 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
+class SeriesComparison:
+    """One quantity in two runs.
+
+    `series` is the tag here, `against_series` the one there. `outcome` is "parted", "together" (within their noise, or
+    less than what matters), "same" (the same numbers) or "unknown"; `points` and the steps are what was compared.
+    `same_until` is the last step up to which the numbers are the same, `parted_step` the first from which the runs
+    differ for good, `rejoined_step` (of a learning rate) the one from which they don't any more. `level` and
+    `against_level` are medians of the last quarter of what lies after the parting, else of all that was compared;
+    `better` is "run", "against" or None.
+    """
+
+    role: str
+    series: str
+    against_series: str
+    outcome: str
+    summary: str
+    points: int
+    first_step: int | None = None
+    last_step: int | None = None
+    same_until: int | None = None
+    parted_step: int | None = None
+    rejoined_step: int | None = None
+    level: float | None = None
+    against_level: float | None = None
+    better: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SettingDifference:
+    """A setting that two runs don't share: its value in each, None where it isn't logged.
+
+    `known` says that it is one of the vocabulary, with the name and kind it has there.
+    """
+
+    setting: str
+    value: Any
+    against_value: Any
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentBrief:
+    """An incident that only one of two runs has."""
+
+    id: str
+    symptom: str
+    severity: str
+    onset_step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A run held against another one: where they part, which settings and incidents they don't share.
+
+    `chosen` says why it is that one, `notes` what couldn't be compared. `parted_series` is the tag of the series that
+    parts first, at `parted_step`.
+    """
+
+    against: str
+    chosen: str
+    verdict: str
+    parted_step: int | None
+    parted_series: str | None
+    series: tuple[SeriesComparison, ...]
+    settings: tuple[SettingDifference, ...]
+    only_here: tuple[IncidentBrief, ...]
+    only_there: tuple[IncidentBrief, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RunReport:
     """One run: what was read, what it means, what went wrong. `curves` are for plots, not in the JSON."""
 
@@ -132,6 +203,7 @@ class RunReport:
     verdict: str
     incidents: tuple[IncidentReport, ...]
     curves: tuple[Curve, ...] = field(default=(), repr=False)
+    comparison: Comparison | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +231,11 @@ class Report:
         verdicts = {r.verdict for r in self.runs}
         return next((v for v in order if v in verdicts), "none")
 
+    @property
+    def yardsticks(self) -> set[str]:
+        """Names of the runs that others are held against."""
+        return {r.comparison.against for r in self.runs if r.comparison}
+
     def as_dict(self) -> dict[str, Any]:
         """Return the report as strict-JSON data, schema `trainmon.report/1`."""
         return {
@@ -169,8 +246,8 @@ class Report:
 
 
 def run_dict(run: RunReport) -> dict[str, Any]:
-    """Return one run as strict-JSON data."""
-    data: dict[str, Any] = plain(run, skip=("curves",))
+    """Return one run as strict-JSON data; `comparison` is there only where there is one."""
+    data: dict[str, Any] = plain(run, skip=("curves",) if run.comparison else ("curves", "comparison"))
     return data
 
 

@@ -22,7 +22,8 @@ from trainmon_rules.rules import load_rules
 from trainmon_rules.series import EMPTY, Block, Series, View
 from trainmon_rules.vocabulary import RunSettings
 
-ACROSS_RING = 1_000_000  # points a companion keeps while another source of the run lags behind
+ACROSS_RING = 1_000_000  # points a companion keeps while another source lags behind, and a series to be compared
+MAX_WHOLE = 64  # series of a session that keep so many points for a comparison
 MAX_RUNS = 1_000  # a source; what follows is counted, not kept
 MAX_ATTEMPTS = 1_000  # a run
 MAX_TAGS = 10_000  # series of a source in an attempt; more are counted, not kept

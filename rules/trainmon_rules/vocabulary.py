@@ -87,10 +87,10 @@ def check_answer(key: str, value: Any, where: str) -> tuple[str, Any]:
     """
     names = vocabulary()
     if key not in names:
-        key = next((s.name for s in names.values() if _leaf(key) in s.keys), key)
+        key = next((s.name for s in names.values() if leaf(key) in s.keys), key)
     if key not in names:
         spelt = {k: s.name for s in names.values() for k in (*s.keys, s.name)}
-        close = difflib.get_close_matches(_leaf(key), spelt, 1)
+        close = difflib.get_close_matches(leaf(key), spelt, 1)
         hint = f"did you mean {spelt[close[0]]!r}?" if close else f"known: {', '.join(names)}"
         raise BadConfig(f"{where}: unknown key {key!r}; {hint}")
     setting = names[key]
@@ -127,7 +127,7 @@ def read_settings(raw: Mapping[str, Any]) -> dict[str, Any]:
     """
     by_key: dict[str, Any] = {}
     for path, value in raw.items():
-        by_key.setdefault(_leaf(str(path)), value)
+        by_key.setdefault(leaf(str(path)), value)
     out: dict[str, Any] = {}
     for setting in vocabulary().values():
         candidates = [raw[setting.name]] if setting.name in raw else []
@@ -191,7 +191,8 @@ def _number(value: Any) -> float | None:
     return number if abs(number) < HUGE else None
 
 
-def _leaf(path: str) -> str:
+def leaf(path: str) -> str:
+    """Return the last part of a setting's path, as the vocabulary spells names."""
     return re.split(r"[/.]", path.strip())[-1].lower().replace("-", "_")
 
 

@@ -8,13 +8,17 @@ import pytest
 from trainmon_rules.report import (
     Blind,
     Cause,
+    Comparison,
     Curve,
     Fix,
+    IncidentBrief,
     IncidentReport,
     Precursor,
     Report,
     Route,
     RunReport,
+    SeriesComparison,
+    SettingDifference,
     SourceError,
 )
 
@@ -144,6 +148,41 @@ def healthy(name="exp/good.jsonl", **changes):
     )
 
 
+def comparison(**changes):
+    """Series of every outcome, settings and incidents of every kind."""
+    rate = "the same to step 990, parts at step 1000: 0.002 against 0.001 (2 times as high)"
+    series = (
+        SeriesComparison(
+            "train_loss", "train/loss", "loss", "parted", "parts at step 1010: 2.41 against 2.05 (18 % higher), worse",
+            200, 0, 1990, None, 1010, None, 2.41, 2.05, "against",
+        ),
+        SeriesComparison("val_loss", "val/loss", "val/loss", "unknown", "too few common steps to say (3)", 3, 0, 600),
+        SeriesComparison(
+            "grad_norm", "train/grad_norm", "train/grad_norm", "together",
+            "together over 200 common steps, to step 1990: 0.5 against 0.51 (2 % lower)", 200, 0, 1990,
+        ),
+        SeriesComparison("learning_rate", "lr", "lr", "parted", rate, 200, 0, 1990, 990, 1000, None, 0.002, 0.001),
+        SeriesComparison("throughput", "tokens/s", "tokens/s", "same", "the same over 200 common steps", 200, 0, 1990),
+    )  # fmt: skip
+    fields = {
+        "against": "exp/good.jsonl",
+        "chosen": "the longest of 3 runs there",
+        "verdict": "healthy",
+        "parted_step": 1000,
+        "parted_series": "lr",
+        "series": series,
+        "settings": (
+            SettingDifference("batch_size", 128, 64, True),
+            SettingDifference("warmup_steps", 100.0, None, True),
+            SettingDifference("train/flash", True, "no", False),
+        ),
+        "only_here": (IncidentBrief("0123456789ab", "nonfinite", "critical", 1500),),
+        "only_there": (IncidentBrief("a" * 12, "plateau", "info", 700),),
+        "notes": ("300 more settings differ",),
+    }
+    return Comparison(**{**fields, **changes})
+
+
 @pytest.fixture
 def make():
     """The makers of hand-made reports: `make.run(...)`, `make.incident(...)`, `make.healthy(...)`."""
@@ -156,6 +195,7 @@ class Make:
     healthy = staticmethod(healthy)
     incident = staticmethod(incident)
     curve = staticmethod(curve)
+    comparison = staticmethod(comparison)
     error = SourceError
 
     @staticmethod

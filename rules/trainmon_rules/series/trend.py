@@ -14,7 +14,7 @@ import numpy as np
 
 from trainmon_rules.points import BoolArray, FloatArray, IntArray
 from trainmon_rules.series import Block, View, block_end
-from trainmon_rules.series.robust import median
+from trainmon_rules.series.robust import jump_sigma, median
 
 CELLS = 64
 FAR_BELOW = 20.0  # times the threshold: no improvement, but a number like -1e300
@@ -48,16 +48,8 @@ def _size(index: int) -> int:
 
 
 def noise(cells: FloatArray) -> float:
-    """Return the standard deviation of the cells about their own slow course, from differences of neighbours.
-
-    The larger of the median form and the mean form with its top 15 % cut: the first is blind where most values
-    tie, the second alone is not robust.
-    """
-    d = np.sort(np.abs(np.diff(cells)))
-    if not len(d):
-        return 0.0
-    cut = np.minimum(d, d[int(0.85 * (len(d) - 1))])
-    return max(1.048 * median(d), 0.886 * float(cut.mean()))
+    """Return the standard deviation of the cells about their own slow course, from differences of neighbours."""
+    return jump_sigma(np.diff(cells))
 
 
 @dataclass(slots=True)
