@@ -24,18 +24,18 @@ Whatever isn't known is refused, with file, line and the closest known name; all
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from trainmon import tomlfile
+from trainmon.answers import Plain, parse_options
 from trainmon.discovery.folders import showable
 from trainmon.readers.dialects import use_dialects
 from trainmon_rules.detectors import Rule
-from trainmon_rules.errors import BadConfig
 from trainmon_rules.places import Place, Problems, shown
+from trainmon_rules.roles import RoleTable
 from trainmon_rules.rules import amended, read_rule_file
 from trainmon_rules.state import Settings
 from trainmon_rules.vocabulary import check_answer
@@ -44,8 +44,6 @@ from trainmon_rules.yamlfile import read_text
 FILE = "trainmon.toml"
 SECTIONS = ("roles", "set", "rules", "text")
 RULE_KEYS = ("file", "disable")  # of [rules], beside the tables of rules
-
-Plain = str | int | float | bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +135,9 @@ def load_settings(file: str | None = None, options: Iterable[str] = (), rules: s
             every = with_rule_file(every, Path(rules), roles)
     problems.end()
     if config is None:
-        return Settings.default(answers).judged_by(every)
-    return Settings.default({**config.answers, **answers}, config.roles or None).judged_by(every)
+        return replace(shipped, answers=answers).judged_by(every)
+    table = RoleTable.load(config.roles)
+    return replace(shipped, roles=table, answers={**config.answers, **answers}).judged_by(every)
 
 
 def with_rule_file(rules: Iterable[Rule], path: Path, roles: Iterable[str]) -> list[Rule]:
@@ -226,34 +225,3 @@ def _file(table: Mapping[str, Any], key: str, place: Place, problems: Problems) 
     if not isinstance(value, str) or (key in table and not value):
         problems.note(place.at(key).error(f"must be the name of a file, not {shown(value)}"))
     return str(value)
-
-
-def parse_options(options: Iterable[str]) -> dict[str, Plain]:
-    """Return `--set KEY=VALUE` options in the names and kinds of the vocabulary; BadConfig for what isn't in it."""
-    out: dict[str, Plain] = {}
-    problems = Problems()
-    for option in options:
-        key, equals, value = option.partition("=")
-        key = key.strip()
-        with problems.kept():
-            if not equals or not key:
-                raise BadConfig(f"--set {showable(option)}: must be KEY=VALUE, as in --set precision=fp16")
-            name, answer = check_answer(key, parse_value(value.strip()), f"--set {showable(option)}")
-            out[name] = answer
-    problems.end()
-    return out
-
-
-def parse_value(text: str) -> Plain:
-    """Return the number, truth value or string that a text stands for; quotes keep it a string."""
-    if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'":
-        return text[1:-1]
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    for kind in (int, float):
-        if re.fullmatch(r"[+-]?[0-9.][0-9._]*([eE][+-]?[0-9]+)?", text):
-            try:
-                return kind(text)
-            except ValueError:
-                continue
-    return text

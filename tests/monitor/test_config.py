@@ -6,8 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 from trainmon import replay
+from trainmon.answers import parse_options
 from trainmon.cli import main
-from trainmon.config import load_settings, parse_options, read_config
+from trainmon.config import load_settings, read_config
 from trainmon.readers.dialects import use_dialects
 from trainmon_rules.errors import BadConfig
 from trainmon_rules.findings import Severity
