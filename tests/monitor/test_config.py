@@ -78,6 +78,14 @@ def test_the_current_directory_is_looked_in_only_if_no_file_is_named(tmp_path, m
         ("[rules.nonfinite]\nparameters = {critical_after = true}\n", "must be a whole number, not True"),
         ("[rule.nonfinite]\n", "unknown section 'rule'; did you mean 'rules'?"),
         ("roles = 1\n", "c:1: roles: must be a table, [roles]"),
+        ("rules = 1\n", "c:1: rules: must be a table, [rules]"),
+        ('rules = ""\n', "c:1: rules.file: must be the name of a file, not ''"),
+        ("[rules]\nfile = 1\n", "c:2: rules.file: must be the name of a file, not 1"),
+        ('rules = "none.yaml"\n', "none.yaml: no such file"),
+        ("[rules]\nnonfinite = 3\n", "c:2: rules.nonfinite: must be a table, [rules.nonfinite]"),
+        ('[rules.nonfinite]\nrule = "x"\n', "c:2: rules.nonfinite.rule: the table's name names the rule"),
+        ("[rules.nonfinite]\nenabled = 0\n", "c:2: rules.nonfinite.enabled: must be true or false, not 0"),
+        ("[rules.nonfinite]\n\nroles = ['los']\n", "c:3: rules.nonfinite.roles: unknown role 'los'"),
         ("[set]\nlr = [1]\n", "c:2: set.lr: must be a number, a text, true or false"),
         ("[set]\nprecison = 'fp16'\n", "c:2: set.precison: unknown key 'precison'; did you mean 'precision'?"),
         ("[set]\nlearning_rate = 'low'\n", "c:2: set.learning_rate: learning_rate (peak learning rate) must be"),
@@ -91,6 +99,36 @@ def test_what_is_not_known_is_refused_with_file_line_and_key(tmp_path, monkeypat
         load_settings("c")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_all_that_is_wrong_is_said_at_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text("- {rule: flat, for: -1}\n")
+    (tmp_path / "c").write_text("[roles]\na = 1\n[set]\nprecison = 1\n[rules]\ndisable = 7\n")
+    with pytest.raises(BadConfig) as caught:
+        load_settings("c", ["steps"], "mine.yaml")
+    assert [p.split(": ")[:2] for p in caught.value.problems] == [
+        ["--set steps", "must be KEY=VALUE, as in --set precision=fp16"], ["c:2", "roles.a"], ["c:4", "set.precison"],
+        ["c:6", "rules.disable"], ["mine.yaml:1", "flat.for"],
+    ]  # fmt: skip
+    assert str(caught.value).endswith(" (and 4 more)")
+    (tmp_path / "c").write_text('[roles]\na = "los"\n[rules]\nfile = "mine.yaml"\n[rules.flat]\nfor = -2\n')
+    with pytest.raises(BadConfig) as caught:
+        load_settings("c")
+    assert [p.split(": ")[:2] for p in caught.value.problems] == [
+        ["c:2", "roles.a"], ["mine.yaml:1", "flat.for"], ["c:6", "rules.flat.for"],
+    ]  # fmt: skip
+
+
+def test_a_table_may_hold_what_an_entry_of_a_rule_file_may(tmp_path):
+    text = (
+        '[rules.plateau]\nenabled = false\n[rules.reward-nan]\ndetector = "nonfinite"\nroles = ["reward"]\n'
+        'symptom = "nonfinite"\nseverity = "critical"\nfamily = "instability"\n'
+    )
+    settings = load_settings(write(tmp_path, text))
+    assert [r.name for r in settings.off] == ["plateau"]
+    own = rules(settings)["reward-nan"]
+    assert (own.roles, own.severity, own.fixed) == (("reward",), Severity.CRITICAL, True)
 
 
 def test_a_config_that_cannot_be_read_says_why(tmp_path):

@@ -160,6 +160,13 @@ def test_a_loss_that_is_nan_from_a_step_on_parts_there():
     assert found.summary.startswith("parts at step 400: NaN against 0.")
 
 
+def test_a_level_of_a_broken_series_is_not_called_better():
+    one, other = run(0), run(1)
+    one["loss"][400:] = [math.nan] * 30 + [0.0] * 270
+    found = series(held(one, other), "loss")
+    assert (found.outcome, found.level, found.better) == ("parted", 0.0, None)
+
+
 def test_a_warm_up_that_differs_is_told_with_its_end():
     one, other = run(0), run(1)
     one["lr"] = [1e-3 * min(1, (i + 1) / 100) for i in range(N)]
@@ -197,7 +204,11 @@ def test_without_common_steps_or_with_few_nothing_is_claimed():
     assert (far.outcome, far.points) == ("unknown", 0)
     assert far.summary == "no common steps: 0 to 699 here, 1000 to 1699 there"
     few = series(held({"loss": loss}, {"loss": [9.0] * 5}), "loss")
-    assert (few.outcome, few.parted_step, few.summary) == ("unknown", None, "too few common steps to say (5)")
+    assert (few.outcome, few.parted_step, few.summary) == (
+        "unknown",
+        None,
+        "too few common steps with a finite value to say (5)",
+    )
 
 
 def test_axes_that_count_other_things_are_not_compared():
@@ -232,7 +243,7 @@ def test_settings_that_differ_are_told_in_the_vocabulary_and_places_are_not():
         ("learning_rate", 0.001, 0.002, True), ("train/seed", 1, 2, False), ("flash", True, None, False),
     ]  # fmt: skip
     silent = held(({"loss": [1.0] * 20}, {"params": here}), {"loss": [1.0] * 20})
-    assert (silent.settings, silent.notes) == ((), ("no settings are logged in there: they can't be compared",))
+    assert (silent.settings, silent.notes) == ((), ("no settings are logged in the other run: they can't be compared",))
 
 
 def test_incidents_without_a_counterpart_are_told_and_those_that_began_closest_are_counterparts():

@@ -61,8 +61,15 @@ def _series(here: Subject, there: Subject, roles: RoleTable) -> tuple[tuple[Seri
         for role, look in COMPARED.items():
             direction = roles.roles[role].direction if look.direction is None else look.direction
             pairs = _shared(here.courses.get(role, {}), there.courses.get(role, {}))
-            out += [compare_pair(role, one, other, look, direction) for one, other in pairs]
+            for one, other in pairs:
+                doubted = [w for w, s, tag in (("run", here, one[0]), ("against", there, other[0])) if _broken(s, tag)]
+                out.append(compare_pair(role, one, other, look, direction, doubted))
     return tuple(out), () if out else ("they have no series in common that could be compared",)
+
+
+def _broken(s: Subject, tag: str) -> bool:
+    """Whether a critical incident is about a series: a loss of 0 that hides a NaN is no good loss."""
+    return any(i.severity == "critical" and tag in i.series for i in s.report.incidents)
 
 
 def _unit(axis: str) -> str:
@@ -84,9 +91,9 @@ def _shared(ours: Mapping[str, Course | None], theirs: Mapping[str, Course | Non
 # ---------------------------------------------------------------------- settings and incidents
 def _settings(here: Subject, there: Subject) -> tuple[tuple[SettingDifference, ...], tuple[str, ...]]:
     """Return the settings that differ, those of the vocabulary first, and what couldn't be compared of them."""
-    silent = [s.report.run for s in (here, there) if s.silent]
-    if silent:
-        return (), (f"no settings are logged in {' and '.join(silent)}: they can't be compared",)
+    if here.silent or there.silent:
+        where = "either run" if here.silent and there.silent else "this run" if here.silent else "the other run"
+        return (), (f"no settings are logged in {where}: they can't be compared",)
     known = _differing(here.settings, there.settings, known=True)
     rest = _differing(here.other_settings, there.other_settings, known=False)
     more = len(rest) - MOST_SETTINGS

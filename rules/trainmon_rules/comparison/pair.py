@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,9 +19,28 @@ PRINTED = 0.02  # relative difference allowed to a learning rate that was read b
 
 
 def compare_pair(
-    role: str, here: tuple[str, Course | None], there: tuple[str, Course | None], look: Looked, direction: int
+    role: str,
+    here: tuple[str, Course | None],
+    there: tuple[str, Course | None],
+    look: Looked,
+    direction: int,
+    doubted: Collection[str] = (),
 ) -> SeriesComparison:
-    """Return how a tag of one run compares with one of another; `direction` is +1 where rising is bad."""
+    """Return how a tag of one run compares with one of another.
+
+    Parameters
+    ----------
+    role : str
+        What both tags mean.
+    here, there : tuple of str and Course
+        Tag and course in each run; None for a course that was too long to be kept.
+    look : Looked
+        How the role is compared.
+    direction : int
+        +1 where rising is bad, −1 where falling is, 0 where neither is.
+    doubted : collection of str
+        "run", "against" or both, where that run's series is broken: its level is then no better, whatever it says.
+    """
     (tag, one), (other_tag, other) = here, there
     if one is None or other is None:
         return SeriesComparison(role, tag, other_tag, "unknown", "too many points to be kept and compared", 0)
@@ -32,6 +52,7 @@ def compare_pair(
     level, against = found.levels()
     worse = (level - against) * direction if found.at is not None else 0.0
     better = "against" if worse > 0 else "run" if worse < 0 else None
+    better = None if better in doubted else better
     return SeriesComparison(
         role,
         tag,
@@ -61,16 +82,16 @@ def _exact(p: Pairs, look: Looked) -> Found:
     allowed = (look.matters if p.exact else PRINTED) * size + 1e-5 * peak
     differs = ~((np.abs(p.one - p.other) <= allowed) | (np.isnan(p.one) & np.isnan(p.other)) | (p.one == p.other))
     if not differs.any():
-        return Found(p, len(p), None, None, "same")
+        return Found(p, len(p), None, None, "same", len(p))
     first, after = int(differs.argmax()), len(p) - int(differs[::-1].argmax())
-    return Found(p, first, first, after if after < len(p) else None, "parted")
+    return Found(p, first, first, after if after < len(p) else None, "parted", len(p))
 
 
 def _noisy(p: Pairs, look: Looked) -> Found:
     """Find the first pair from which the two differ for good."""
     same = same_until(p) if p.exact else 0
     if same == len(p):
-        return Found(p, same, None, None, "same")
+        return Found(p, same, None, None, "same", same)
     same = same if same >= LEAST else 0
     one, other = (np.log(p.one), np.log(p.other)) if look.log else (p.one, p.other)
     judged = np.flatnonzero(np.isfinite(one[same:]) & np.isfinite(other[same:])) + same
@@ -80,7 +101,7 @@ def _noisy(p: Pairs, look: Looked) -> Found:
         found = parted_from(one[judged] - other[judged], floor)
         at = at if found is None else int(judged[found]) if at is None else min(at, int(judged[found]))
     outcome = "parted" if at is not None else "together" if len(judged) >= LEAST else "unknown"
-    return Found(p, same, at, None, outcome)
+    return Found(p, same, at, None, outcome, len(judged))
 
 
 def _size(values: FloatArray) -> float:
@@ -94,7 +115,7 @@ class Found:
     """What was found of two courses.
 
     `same` is the number of pairs at the beginning that are the same, `at` the pair from which they differ, `back` the
-    one from which they don't any more; `outcome` is the word for it.
+    one from which they don't any more; `outcome` is the word for it; `judged` is the number of pairs it rests on.
     """
 
     pairs: Pairs
@@ -102,6 +123,7 @@ class Found:
     at: int | None
     back: int | None
     outcome: str
+    judged: int
 
     def step(self, i: int | None) -> int | None:
         """Return the step of a pair."""
@@ -125,7 +147,7 @@ class Found:
             return f"the same over {where}, to step {p.step[-1]}"
         begin = f"the same to step {self.step(self.same - 1)}, " if self.same else ""
         if self.outcome == "unknown":
-            return f"{begin}too few common steps to say ({len(p) - self.same})"
+            return f"{begin}too few common steps with a finite value to say ({self.judged})"
         now = _against(level, against)
         if self.outcome == "together":
             return f"{begin}together over {where}, to step {p.step[-1]}: {now}"
@@ -151,6 +173,8 @@ def _against(level: float, against: float) -> str:
     share = (level - against) / abs(against) if against else math.inf
     if against > 0 and share >= 1:
         return f"{text} ({short(level / against, 3)} times as high)"
+    if level > 0 and against >= 10 * level:
+        return f"{text} ({short(against / level, 2)} times smaller)"
     if not math.isfinite(share) or level * against <= 0:
         return f"{text} ({short(abs(level - against), 2)} {word})"
     return f"{text} ({short(100 * abs(share), 2)} % {word})"
