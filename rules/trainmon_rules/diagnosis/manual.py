@@ -82,7 +82,7 @@ def _found(name: str, known: Mapping[str, Sequence[str]]) -> str:
 
 # ---------------------------------------------------------------------- pages
 def _symptom(s: SymptomEntry, table: Table, rules: Sequence[Rule]) -> str:
-    found = [r.name for r in rules if r.symptom == s.id]
+    found = [r.name for r in rules if r.symptom == s.id and r.enabled]
     out = [f"# Symptom {s.id}", f"{s.title}: {s.meaning}.", f"Found by: {_codes(found) or 'no rule yet'}."]
     causes = [f"- **{table.causes[c].name}**: {table.causes[c].why}" for c, _ in s.causes]
     out.append("## What may be behind it, the likeliest first\n\n" + "\n".join(causes))
