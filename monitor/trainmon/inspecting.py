@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from os import PathLike
 
 from trainmon.discovery.specs import RunSpec
-from trainmon.replaying import Progress, Reading, SourceFeed, find, read_run
-from trainmon_rules.diagnosis import Knowledge
+from trainmon.replaying import Progress, Reading, SourceFeed, find, read_each
 from trainmon_rules.inspection import Inspection, RunFacts, SourceFacts, inspect_runs
-from trainmon_rules.report import SourceError
+from trainmon_rules.report import RunReport, SourceError
 from trainmon_rules.state import Settings
 
 
@@ -44,20 +43,16 @@ def inspect_found(
     progress: Progress | None = None,
 ) -> Inspection:
     """Read runs that were found and return what is known of them."""
-    knowledge = Knowledge.load()
-    runs: list[RunFacts] = []
     problems = list(errors)
-    for spec in found:
-        reading = read_run(spec, settings, progress)
-        runs.extend(facts_of(reading, knowledge))
-        problems.extend(reading.errors)
+    read = read_each(found, settings, problems, progress)
+    runs = [facts for _, reading, reports in read for facts in facts_of(reading, reports)]
     return Inspection(tuple(runs), tuple(problems))
 
 
-def facts_of(reading: Reading, knowledge: Knowledge) -> list[RunFacts]:
-    """Return the facts of each run that was read."""
+def facts_of(reading: Reading, reports: Sequence[RunReport]) -> list[RunFacts]:
+    """Return the facts of each run that was read, with its reports beside it."""
     sources = [_source(feed) for feed in reading.feeds.values()]
-    return inspect_runs(reading.session, reading.reports(knowledge), sources)
+    return inspect_runs(reading.session, reports, sources)
 
 
 def _source(feed: SourceFeed) -> SourceFacts:

@@ -7,6 +7,7 @@ from typing import ClassVar
 import pytest
 
 from trainmon import replay
+from trainmon.inspecting import inspect
 from trainmon_rules.detectors import DETECTORS, Detector, Rule
 from trainmon_rules.findings import Severity
 from trainmon_rules.roles import RoleTable
@@ -58,3 +59,10 @@ def test_who_debugs_gets_the_exception(settings, paths, monkeypatch):
     monkeypatch.setenv("TRAINMON_DEBUG", "1")
     with pytest.raises(ArithmeticError, match="thirteen"):
         replay(*paths, settings=settings)
+
+
+def test_inspect_shows_the_others_too(settings, paths, monkeypatch):
+    monkeypatch.delenv("TRAINMON_DEBUG", raising=False)
+    shown = inspect(*paths, settings=settings)
+    assert [r.run for r in shown.runs] == ["a.jsonl", "z.jsonl"]
+    assert [(e.source, e.fatal) for e in shown.errors] == [("bad.jsonl", True)]
