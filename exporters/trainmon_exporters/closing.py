@@ -16,7 +16,10 @@ NAMES = 40  # columns for the name of a series
 
 
 def print_closing(page: Page, runs: list[RunReport]) -> None:
-    """Print verdict, what, since when and the first fix of the worst run; nothing if no run had an incident."""
+    """Print verdict, what, since when and the first fix; nothing if no run had an incident.
+
+    Of several runs it is the worst that is told, one in which something goes on before one in which all came back.
+    """
     bad = [r for r in runs if serious(r)]
     if not bad:
         return
@@ -24,15 +27,20 @@ def print_closing(page: Page, runs: list[RunReport]) -> None:
     if len(runs) > 1:
         counts = Counter(r.verdict for r in runs)
         page.put(page.say(f"{many(len(runs), 'run')}: " + ", ".join(f"{n} {verdict}" for verdict, n in counts.items())))
-    _worst(page, bad[0], telling(bad[0]), named=len(runs) > 1)
+    run = min(bad, key=recovered)
+    _worst(page, run, telling(run), named=len(runs) > 1)
 
 
 def _worst(page: Page, run: RunReport, told: Telling, named: bool) -> None:
-    i = told.main.incident
+    n = told.main
+    i = n.incident
     what = f"{i.symptom} on {page.say(i.series[0], limit=NAMES).plain}" if i.series else i.symptom
-    text = f"  {what} since {axis_word(run.axis)} {i.onset_step}, {outcome(i)}"
+    times, each = (f" {n.times:,} times", " each time") if n.again else ("", "")
+    text = f"  {what}{times} since {axis_word(run.axis)} {i.onset_step}, {outcome(i)}{each}"
+    if i.severity != run.verdict:
+        text += f" (a {i.severity}; what was {run.verdict} is over)"
     if len(told.full) > 1:
-        text += f" (incident {told.main.number} of {len(told.full)}{', all recovered' if recovered(run) else ''})"
+        text += f" (incident {n.number} of {len(told.full)}{', all recovered' if recovered(run) else ''})"
     if named:
         text += f"; {page.say(run.run, limit=NAME).plain}"
     more = page.say("  (all of it: --format markdown)", "label")

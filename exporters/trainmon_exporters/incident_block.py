@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from rich.text import Text
 
 from trainmon_exporters.page import COLUMN, INDENT, Page
-from trainmon_exporters.story import NAME, Numbered, advice_key, heralds
+from trainmon_exporters.story import NAME, Numbered, advice_key, again, heralds
 from trainmon_exporters.wording import change_lines, ending, in_short, moment, note, outcome, short_name, since
 from trainmon_rules.report import Cause, Fix, IncidentReport, Route, RunReport
 from trainmon_rules.words import short
@@ -28,6 +28,7 @@ INTERNAL = frozenset(
     {
         "excess in standard deviations", "threshold", "baseline points", "standard error", "ratio", "share", "median",
         "improvement", "progress before", "gain over the last quarter", "largest", "value", "rise", "change",
+        "spikes so far", "spike score in percent", "recovery", "reports to recover", "share of the rise back",
     }
 )  # fmt: skip
 """Evidence that shows how a detector decided: for the JSON, not for a person in a hurry."""
@@ -55,6 +56,8 @@ def print_incident(page: Page, numbered: Numbered, run: RunReport, said: Said, m
     page.blank()
     _title(page, numbered, run.axis)
     page.put(page.say(_summary(page, i)), indent=INDENT)
+    if numbered.again:
+        page.field("and again", page.say(again(numbered, run.axis)))
     _evidence(page, i)
     _before(page, i, run.axis)
     for n, text in enumerate([t for t in dict.fromkeys(i.also) if t != i.summary][: ALSO if main else 0]):
@@ -77,8 +80,9 @@ def print_incident(page: Page, numbered: Numbered, run: RunReport, said: Said, m
 
 def _title(page: Page, numbered: Numbered, axis: str) -> None:
     i = numbered.incident
-    back = ", recovered" if i.state == "resolved" else ""
-    end = f"; until {ending(i, axis)}" if back or i.superseded else f"; {outcome(i)}"
+    back = f", {outcome(i)}" if i.state == "resolved" else ""
+    back += f", the first of {numbered.times:,}" if numbered.again else ""
+    end = f"; until {ending(i, axis)}" if i.state == "resolved" or i.superseded else f"; {outcome(i)}"
     page.put(
         Text(f"{numbered.number}".ljust(INDENT)),
         page.say(f"{i.severity.upper()} {i.symptom}{back}", i.severity),
@@ -123,12 +127,11 @@ def _number(name: str, value: object) -> str:
 
 
 def _before(page: Page, i: IncidentReport, axis: str) -> None:
-    """Print a line for each event that announced the incident: when, and the heart of its summary."""
+    """Print a line for each event that announced the incident: when, how far ahead, and the heart of its summary."""
     for n, (_, p) in enumerate(heralds(i)[:BEFORE]):
-        ahead = f" ({p.lead_steps:,} ahead)" if p.lead_steps > 0 else ""
-        when = f"{moment(p.onset_step, None, axis)}{ahead}: "
+        when = f"{moment(p.onset_step, None, axis)}: "
         heart = re.sub(r" \([^()]*\)$", "", p.summary)
-        page.field("" if n else "before it", page.say(when), page.say(heart))
+        page.field("" if n else "before it", page.say(when), page.say(p.lead, "name"), page.say(f"; {heart}"))
 
 
 def _causes(page: Page, i: IncidentReport, most: int) -> None:

@@ -14,11 +14,13 @@ from trainmon_exporters.story import (
     NAME,
     RUNS_IN_FULL,
     Numbered,
+    again,
     blind_groups,
     headline,
     heralds,
     serious,
     skipped,
+    spikes,
     telling,
     worst_first,
 )
@@ -27,7 +29,6 @@ from trainmon_exporters.wording import (
     change_lines,
     ending,
     extent,
-    lead,
     many,
     note,
     number,
@@ -143,6 +144,8 @@ def _comparison(run: RunReport, c: Comparison) -> list[str]:
 
 def _end(run: RunReport) -> list[str]:
     out = []
+    if spiky := spikes(run):
+        out.append(f"In all: {markdown(spiky)}.")
     if run.blind:
         rows = [(markdown(needs), ", ".join(map(markdown, rules))) for needs, rules in blind_groups(run)]
         out.append(_folded("What could not be judged", _table(("why", "rules"), rows)))
@@ -158,11 +161,14 @@ def _folded(title: str, body: str) -> str:
 # ---------------------------------------------------------------------- one incident
 def _incident(n: Numbered, axis: str) -> list[str]:
     i = n.incident
-    out = [f"### {n.number}. {i.severity}: {i.symptom}", markdown(i.summary), _table(("", ""), _facts(i, axis))]
+    first = f", the first of {n.times:,}" if n.again else ""
+    out = [f"### {n.number}. {i.severity}: {i.symptom}{first}", markdown(i.summary), _table(("", ""), _facts(i, axis))]
+    if n.again:
+        out.append(f"**And again** {markdown(again(n, axis))}.")
     if i.precursors:
         before = [
-            f"{symptoms} on {code(p.series, NAME)} at {axis_word(axis)} {p.onset_step}, "
-            f"{lead(p.lead_steps, p.lead_reports, axis)}: {markdown(p.summary)}"
+            f"{symptoms} on {code(p.series, NAME)} at {axis_word(axis)} {p.onset_step}: {markdown(p.lead)}; "
+            f"{markdown(p.summary)}"
             for symptoms, p in heralds(i)
         ]
         out.append("**Before it**\n\n" + _list(before))

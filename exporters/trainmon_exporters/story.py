@@ -6,14 +6,16 @@ Nothing is decided here about a run; this chooses what stands in full, what in a
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainmon_exporters.wording import tally
+from trainmon_exporters.wording import axis_word, is_back, tally
 from trainmon_rules.report import IncidentReport, Precursor, Report, RunReport
 
 IN_FULL = 5  # incidents of a run told in full
 IN_BRIEF = 20  # incidents of a run told in a line
+REPEATED = 3  # times from which on the same, recovered each time, is one story
 RUNS_IN_FULL = 10  # runs told in full, of many
 NAME = 120  # longest name shown
 _VERDICTS = ("critical", "warning", "insufficient-data", "healthy")
@@ -23,10 +25,16 @@ _NEXT_RUN = re.compile(r"#\d{1,9}$")
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """An incident with the number that it carries in the plot and in the text."""
+    """An incident with the number that it carries in the plot and in the text, and those that were the same again."""
 
     number: int
     incident: IncidentReport
+    again: tuple[IncidentReport, ...] = ()
+
+    @property
+    def times(self) -> int:
+        """How often it happened."""
+        return 1 + len(self.again)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +47,12 @@ class Telling:
 
     @property
     def main(self) -> Numbered:
-        """The incident that the run is about: the worst, one that lasts before one that came back, then the first."""
-        return min(self.full, key=lambda n: (n.incident.superseded, *_weight(n.incident), n.number))
+        """The incident that the run is about: one that lasts before one that came back, then the worst, the first."""
+        return min(self.full, key=lambda n: (*_weight(n.incident), n.number))
 
 
-def _weight(i: IncidentReport) -> tuple[int, bool]:
-    return rank(i.severity), i.state == "resolved"
+def _weight(i: IncidentReport) -> tuple[bool, bool, int]:
+    return i.superseded, is_back(i), rank(i.severity)
 
 
 def worst_first(report: Report) -> list[RunReport]:
@@ -60,26 +68,49 @@ def serious(run: RunReport) -> bool:
 def recovered(run: RunReport) -> bool:
     """Whether something went wrong in a run and all of it came back."""
     bad = [i for i in run.incidents if i.severity != "info"]
-    return bool(bad) and all(i.state == "resolved" for i in bad)
+    return bool(bad) and all(is_back(i) for i in bad)
 
 
 def headline(run: RunReport) -> str:
     """Return what went wrong in a run, in a few words: its symptoms, else how many notes there are, else nothing."""
-    symptoms = dict.fromkeys(i.symptom for i in run.incidents if i.severity != "info")
+    symptoms = Counter(i.symptom for i in run.incidents if i.severity != "info")
     if symptoms:
-        return ", ".join(symptoms) + (" (recovered)" if recovered(run) else "")
+        texts = [f"{s} {n} times" if n >= REPEATED else s for s, n in symptoms.items()]
+        return ", ".join(texts) + (" (recovered)" if recovered(run) else "")
     return tally(run.incidents)
 
 
 def telling(run: RunReport) -> Telling:
-    """Choose what to tell: the worst in full, all in the order of their onset, numbered in that order."""
+    """Choose what to tell: the worst in full, all in the order of their onset, numbered in that order.
+
+    What happened again and again in the same way, and came back each time, is told once.
+    """
     ordered = sorted(run.incidents, key=lambda i: (i.attempt, i.onset_step, i.detected_step))
     serious = [i for i in ordered if i.severity != "info"]
-    chosen = sorted(serious, key=lambda i: (i.superseded, rank(i.severity, SEVERITIES)))[:IN_FULL]
-    ids = {i.id for i in chosen}
-    rest = sorted((i for i in ordered if i.id not in ids), key=lambda i: rank(i.severity, SEVERITIES))
-    full = tuple(Numbered(n + 1, i) for n, i in enumerate(i for i in ordered if i.id in ids))
-    return Telling(full, tuple(rest[:IN_BRIEF]), len(rest[IN_BRIEF:]))
+    again = _repeated(serious)
+    repeats = {i.id for same in again.values() for i in same}
+    chosen = {i.id for i in sorted((i for i in serious if i.id not in repeats), key=_weight)[:IN_FULL]}
+    full = [i for i in ordered if i.id in chosen]
+    told = chosen.union(*({i.id for i in again.get(c, ())} for c in chosen))
+    rest = sorted((i for i in ordered if i.id not in told), key=lambda i: rank(i.severity, SEVERITIES))
+    numbered = tuple(Numbered(n + 1, i, again.get(i.id, ())) for n, i in enumerate(full))
+    return Telling(numbered, tuple(rest[:IN_BRIEF]), len(rest[IN_BRIEF:]))
+
+
+def _repeated(serious: Sequence[IncidentReport]) -> dict[str, tuple[IncidentReport, ...]]:
+    """Return what happened at least three times and came back each time: the first one's id, and the others."""
+    same: dict[tuple[object, ...], list[IncidentReport]] = {}
+    for i in serious:
+        if is_back(i) and not i.superseded:
+            same.setdefault((i.symptom, i.severity, i.series[:1]), []).append(i)
+    return {first.id: tuple(rest) for first, *rest in same.values() if len(rest) >= REPEATED - 1}
+
+
+def again(n: Numbered, axis: str) -> str:
+    """Return how often and where it happened again: "29 times between steps 9 and 99, recovered each time"."""
+    word = axis_word(axis).removesuffix("s")
+    first, last = n.again[0].onset_step, n.again[-1].onset_step
+    return f"{len(n.again):,} times between {word}s {first} and {last}, recovered each time"
 
 
 def rank(word: str, order: Sequence[str] = SEVERITIES) -> int:
@@ -123,3 +154,10 @@ def skipped(run: RunReport) -> str:
     """Return what the readers passed over, the most first."""
     items = sorted(run.skipped.items(), key=lambda kv: (-kv[1], kv[0]))
     return ", ".join(f"{n:,} {kind}" for kind, n in items if n)
+
+
+def spikes(run: RunReport) -> str:
+    """Return how spiky the run is, where that says more than its incidents: each series with several spikes."""
+    told = [s for s in run.spike_scores if s.spikes > 1 and s.percent > 0]
+    texts = [f"{s.spikes:,} spikes in {s.series} (spike score {s.percent:.2g} % of its reports)" for s in told]
+    return ", ".join(texts)

@@ -25,6 +25,7 @@ from trainmon_exporters.story import (
     blind_groups,
     serious,
     skipped,
+    spikes,
     telling,
     worst_first,
 )
@@ -136,7 +137,7 @@ def _legend(page: Page, shown: Picture) -> list[Text]:
 
 # ---------------------------------------------------------------------- the end
 def _end(page: Page, run: RunReport, said: Said, indent: int) -> None:
-    """Print what was not judged, not understood, not read: a line each, the same of several runs once."""
+    """Print how spiky it was, what was not judged, understood, read: a line each, the same of several runs once."""
     for text in _remarks(page, run):
         if text not in said.remarks:
             page.put(page.say(text, "label"), indent=indent, hanging=2)
@@ -145,6 +146,8 @@ def _end(page: Page, run: RunReport, said: Said, indent: int) -> None:
 
 def _remarks(page: Page, run: RunReport) -> list[str]:
     out = []
+    if spiky := spikes(run):
+        out.append(f"In all: {spiky}")
     if groups := blind_groups(run):
         texts = [f"{_some(rules, BLIND_RULES)} ({needs.removesuffix(' is logged')})" for needs, rules in groups]
         out.append("Not judged: " + _some(texts, BLIND_GROUPS, "; "))

@@ -87,7 +87,7 @@ def ending(i: IncidentReport, axis: str) -> str:
     if i.state == "resolved":
         text = _resolved(i, axis)
     elif i.state == "ended":
-        text = "the end of the log" + ("" if i.severity == "info" else ": not recovered")
+        text = "the end of the log" + ("" if i.severity == "info" else f": {outcome(i)}")
     else:
         text = "now: it is going on"
     if i.superseded:
@@ -102,13 +102,20 @@ def _resolved(i: IncidentReport, axis: str) -> str:
     return i.recovery if not step or step in i.recovery else f"{step}: {i.recovery}"
 
 
+def is_back(i: IncidentReport) -> bool:
+    """Return whether an incident is over and all of what was lost came back."""
+    return i.state == "resolved" and i.grade not in ("partly", "not")
+
+
 def outcome(i: IncidentReport) -> str:
     """Return in a word or two where an incident stands: "recovered", "not recovered", "still going on"."""
-    if i.state == "resolved":
+    if is_back(i):
         return "recovered"
     if i.state == "firing":
         return "still going on"
-    return "to the end of the log" if i.severity == "info" else "not recovered"
+    if i.grade == "partly":
+        return "partly recovered"
+    return "to the end of the log" if i.state == "ended" and i.severity == "info" else "not recovered"
 
 
 def note(i: IncidentReport, axis: str) -> str:
@@ -117,14 +124,6 @@ def note(i: IncidentReport, axis: str) -> str:
     over = i.resolved_step if i.state == "resolved" else None
     span = f"since {word} {i.onset_step}, {outcome(i)}" if over is None else f"{word} {i.onset_step} to {over}"
     return f"{i.symptom}: {i.summary} ({span})"
-
-
-def lead(steps: int, rows: int, axis: str = "step") -> str:
-    """Return by how much a precursor was ahead: in steps, and in logged rows where those are not the same."""
-    if steps <= 0 and rows <= 0:
-        return f"at the same {axis_word(axis)}"
-    ahead = many(steps, axis_word(axis))
-    return f"{ahead} ahead" if rows in (0, steps) else f"{ahead} ({many(rows, 'row')}) ahead"
 
 
 def number(value: Any) -> str:

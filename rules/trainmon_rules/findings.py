@@ -30,8 +30,16 @@ class State(enum.StrEnum):
     """Where an incident is in its life."""
 
     FIRING = "firing"  # it is going on
-    RESOLVED = "resolved"  # the series came back
+    RESOLVED = "resolved"  # it is over: the series came back, or settled where it is (see `Recovery`)
     ENDED = "ended"  # the run (or its attempt) ended while it was going on
+
+
+class Recovery(enum.StrEnum):
+    """How much of what was lost came back."""
+
+    RECOVERED = "recovered"
+    PARTLY = "partly"  # at least half of the rise, not all of it
+    NOT = "not"  # less than half
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,8 @@ class Finding:
         One sentence for a person.
     recovery : str or None
         How it ended, in words, once it has.
+
+    A finding whose rise can be graded says so in its evidence: `recovery` is the word of a `Recovery`.
     """
 
     rule: str
@@ -88,6 +98,19 @@ class Finding:
     def key(self) -> tuple[str, str, str, int, int]:
         """What stays the same over an episode's life."""
         return (self.rule, self.source, self.tag, self.attempt, self.index)
+
+    @property
+    def grade(self) -> Recovery | None:
+        """How much came back; of a finding that doesn't grade it all, once it is over; None while it isn't known."""
+        said = self.evidence.get("recovery")
+        if said is not None:
+            return Recovery(said)
+        return Recovery.RECOVERED if self.state is State.RESOLVED else None
+
+    @property
+    def is_back(self) -> bool:
+        """Whether it is over and all of it came back."""
+        return self.state is State.RESOLVED and self.grade is Recovery.RECOVERED
 
     def changed(self, **changes: Any) -> Finding:
         """Return the finding with some fields replaced."""

@@ -14,13 +14,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from trainmon_rules.findings import Finding, Severity, State
+from trainmon_rules.findings import Finding, Recovery, Severity, State
 
 JOIN_STEPS = 50
 JOIN_REPORTS = 8
 
 HEADLINE = (
-    "nonfinite", "loss-scale-collapse", "divergence", "regime-shift",  "loss-spike", "grad-explosion", "resume-jump",
+    "nonfinite", "divergence", "regime-shift", "loss-spike", "loss-scale-collapse", "grad-explosion", "resume-jump",
     "grad-spike", "preference-instability", "lr-schedule", "dead-units", "activation-scale", "chance-accuracy",
     "flat", "grad-vanishing", "plateau", "oscillation", "slow", "val-suspect", "overfit", "periodic",
     "memory-growth", "stall", "throughput-drop", "low-utilization", "periodic-stall",
@@ -74,6 +74,18 @@ class Incident:
         if State.FIRING in states:
             return State.FIRING
         return State.ENDED if State.ENDED in states else State.RESOLVED
+
+    @property
+    def grade(self) -> Recovery | None:
+        """How much came back: the worst grade among its findings that are more than notes, if there are such.
+
+        None while it isn't known: something goes on that can't be graded yet.
+        """
+        told = [f for f in self.findings if f.severity > Severity.INFO] or list(self.findings)
+        grades = {f.grade for f in told}
+        if not (self.state is State.RESOLVED or grades & {Recovery.PARTLY, Recovery.NOT}):
+            return None
+        return next(g for g in (Recovery.NOT, Recovery.PARTLY, Recovery.RECOVERED) if g in grades)
 
     @property
     def series(self) -> tuple[str, ...]:
@@ -169,7 +181,7 @@ def _incident(run: str, members: list[Finding]) -> Incident:
 
 def _leads(f: Finding) -> tuple[int, bool, int, int, str, str, str]:
     """The worst finding leads; of equals one that has not come back, then the outcome before its heralds."""
-    return (-f.severity, f.state is State.RESOLVED, _rank(f.symptom), f.detected_step, f.source, f.tag, f.rule)
+    return (-f.severity, f.is_back, _rank(f.symptom), f.detected_step, f.source, f.tag, f.rule)
 
 
 def _rank(symptom: str) -> int:

@@ -11,11 +11,13 @@ import numpy as np
 from trainmon_rules.diagnosis import Diagnosis, Knowledge, diagnose
 from trainmon_rules.diagnosis.fixes import in_one_voice
 from trainmon_rules.engine import Session
-from trainmon_rules.findings import Finding, Severity, State
+from trainmon_rules.findings import Severity, State
 from trainmon_rules.incidents import Incident
-from trainmon_rules.report import Blind, Curve, IncidentReport, Precursor, RunReport
-from trainmon_rules.series import RING, Series
+from trainmon_rules.leads import precursors
+from trainmon_rules.report import Blind, Curve, IncidentReport, RunReport
+from trainmon_rules.series import Series
 from trainmon_rules.series.robust import median
+from trainmon_rules.spikes import spike_scores
 from trainmon_rules.state import Attempt, Run
 from trainmon_rules.words import roles_in_words
 
@@ -88,6 +90,7 @@ def report_run(
         blind=tuple(_blind(session, run, set(roles))),
         verdict=_verdict(run, incidents),
         incidents=tuple(_reported(incidents, run, knowledge)),
+        spike_scores=spike_scores(run),
         curves=tuple(_curves(run, {tag for i in incidents for tag in i.series})),
     )
 
@@ -111,8 +114,7 @@ def report_incident(
         with np.errstate(all="ignore"):
             diagnosis = diagnose(incident, run, knowledge)
     d = diagnosis
-    last = max(incident.findings, key=lambda f: (-1 if f.resolved_step is None else f.resolved_step, f is lead))
-    back = incident.state is State.RESOLVED
+    resolved_step, recovery = _over(incident)
     first = min(incident.findings, key=lambda f: (f.detected_step, f.row))
     return IncidentReport(
         id=incident.id,
@@ -124,14 +126,15 @@ def report_incident(
         attempt=incident.attempt + 1,
         onset_step=onset.onset_step,
         detected_step=first.detected_step,
-        resolved_step=last.resolved_step if back else None,
+        resolved_step=resolved_step,
         onset_time=_time(onset.onset_time),
         detected_time=_time(first.detected_time),
-        recovery=last.recovery if back else None,
+        recovery=recovery,
         summary=lead.summary,
         evidence={k: _six(v) for k, v in lead.evidence.items()},
+        grade=str(incident.grade) if incident.grade else None,
         superseded=_superseded(incident, run.attempts),
-        precursors=tuple(_precursor(f, lead, run) for f in incident.precursors),
+        precursors=precursors(incident, run),
         also=_also(incident),
         others=_others(incident),
         causes=d.causes,
@@ -151,21 +154,14 @@ def _time(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _precursor(f: Finding, lead: Finding, run: Run) -> Precursor:
-    steps = lead.onset_step - f.onset_step
-    return Precursor(
-        f.symptom, f.rule, f.tag, f.onset_step, f.detected_step, steps, _reports_between(f, lead, run), f.summary
-    )
-
-
-def _reports_between(f: Finding, lead: Finding, run: Run) -> int:
-    """Reports of the lead's series from the one onset to the other: counted, or by its interval if they are gone."""
-    tracked = run.attempts[lead.attempt].tracked.values()
-    series = next((t.series for t in tracked if t.series.source == lead.source and t.series.tag == lead.tag), None)
-    ring = series.tail(RING) if series is not None else None
-    if ring is not None and len(ring) and (ring.start == 0 or ring.step[0] <= f.onset_step):
-        return int(((ring.step > f.onset_step) & (ring.step <= lead.onset_step)).sum())
-    return (lead.onset_step - f.onset_step) // max(1, lead.interval)
+def _over(incident: Incident) -> tuple[int | None, str | None]:
+    """Return when an incident was over, and how it ended in the words of the finding that came back least."""
+    if incident.state is not State.RESOLVED:
+        return None, None
+    last = max(incident.findings, key=lambda f: (f.resolved_step or 0, f is incident.lead))
+    least = [f for f in incident.findings if f.grade is incident.grade]
+    how = last if last in least else max(least, key=lambda f: (f is incident.lead, f.resolved_step or 0))
+    return last.resolved_step, how.recovery
 
 
 def _also(incident: Incident) -> tuple[str, ...]:

@@ -45,7 +45,11 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Precursor:
-    """An earlier finding that announced the incident; its onset lies `lead_reports` before that of the naming one."""
+    """An earlier finding that announced the incident.
+
+    Its onset lies `lead_reports` before that of the naming finding and `peak_lead_reports` before the peak of that one,
+    None where it has none.
+    """
 
     symptom: str
     rule: str
@@ -55,6 +59,9 @@ class Precursor:
     lead_steps: int
     lead_reports: int
     summary: str
+    lead: str  # in words: "the gradient norm rose 1 report before the loss, 4 before its peak"
+    peak_lead_steps: int | None = None
+    peak_lead_reports: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,7 @@ class IncidentReport:
     recovery: str | None
     summary: str
     evidence: dict[str, Any]
+    grade: str | None = None  # how much came back: recovered, partly, not; None while it isn't known
     superseded: bool = False
     precursors: tuple[Precursor, ...] = ()
     also: tuple[str, ...] = ()  # what else was seen, in sentences
@@ -185,6 +193,18 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class SpikeScore:
+    """How spiky a loss or gradient norm is: `percent` of its `reports` lie above the threshold (`above` of them)."""
+
+    series: str
+    role: str
+    spikes: int  # found by their rule: two of three reports
+    above: int
+    reports: int
+    percent: float
+
+
+@dataclass(frozen=True, slots=True)
 class RunReport:
     """One run: what was read, what it means, what went wrong. `curves` are for plots, not in the JSON."""
 
@@ -202,6 +222,7 @@ class RunReport:
     blind: tuple[Blind, ...]
     verdict: str
     incidents: tuple[IncidentReport, ...]
+    spike_scores: tuple[SpikeScore, ...] = ()
     curves: tuple[Curve, ...] = field(default=(), repr=False)
     comparison: Comparison | None = None
 

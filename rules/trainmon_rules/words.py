@@ -45,3 +45,9 @@ def roles_in_words(roles: Iterable[str], last: str = "or") -> str:
     """
     words = list(dict.fromkeys(_ROLES.get(r, r.replace("_", " ")) for r in roles))
     return f" {last} ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def ordinal(n: int) -> str:
+    """Return a place in an order: "2nd", "11th", "1,003rd"."""
+    last = "th" if n % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    return f"{n:,}{last}"

@@ -59,7 +59,15 @@ def incident(**changes):
         "evidence": {"value": "NaN", "first bad step": 1500, "level before": 1.14826512, "reports in a row": 10},
         "precursors": (
             Precursor(
-                "grad-spike", "grad-spike", "train/grad_norm", 1460, 1460, 40, 4, "grad norm 14.2 × its level of 1.02"
+                "grad-spike",
+                "grad-spike",
+                "train/grad_norm",
+                1460,
+                1460,
+                40,
+                4,
+                "grad norm 14.2 × its level of 1.02",
+                "the gradient norm rose 4 reports (40 steps) before the loss broke",
             ),
         ),
         "also": ("train/grad_norm is infinite from step 1510",),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainmon_exporters.wording import axis_word, extent, in_short, lead, short_name
+from trainmon_exporters.wording import axis_word, extent, in_short, is_back, outcome, short_name
 from trainmon_rules.diagnosis.knowledge import shipped_table
 from trainmon_rules.diagnosis.manual import explain
 from trainmon_rules.state import Settings
@@ -47,11 +47,23 @@ def test_what_to_do_in_short(action, short):
     assert in_short(action) == short
 
 
-def test_the_lead_in_steps_and_rows():
-    assert lead(110, 11) == "110 steps (11 rows) ahead"
-    assert lead(3, 3) == "3 steps ahead"
-    assert lead(1, 1, "epoch") == "1 epoch ahead"
-    assert lead(0, 0, "row") == "at the same row"
+@pytest.mark.parametrize(
+    ("state", "grade", "severity", "word"),
+    [
+        ("resolved", "recovered", "warning", "recovered"),
+        ("resolved", None, "warning", "recovered"),
+        ("resolved", "partly", "warning", "partly recovered"),
+        ("resolved", "not", "info", "not recovered"),
+        ("ended", "not", "critical", "not recovered"),
+        ("ended", "partly", "critical", "partly recovered"),
+        ("ended", None, "info", "to the end of the log"),
+        ("firing", "partly", "warning", "still going on"),
+    ],
+)
+def test_where_an_incident_stands(make, state, grade, severity, word):
+    i = make.incident(state=state, grade=grade, severity=severity, resolved_step=1600 if state == "resolved" else None)
+    assert outcome(i) == word
+    assert is_back(i) == (word == "recovered")
 
 
 def test_what_was_read(make):

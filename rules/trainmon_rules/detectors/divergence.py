@@ -10,11 +10,12 @@ Why it matters: every further step makes the checkpoint worse; the last good one
 Example: 104B parameters at the end of warm-up: 6.4 → 10.2 within forty iterations, later NaN. Or a policy whose
 reward falls from 424 to 9 and stays there.
 
-When it is wrong: a loss that comes back was a spike, and the finding is then called `loss-spike`; a warm restart
+When it is wrong: a loss that comes back was a spike, and the finding is then called `loss-spike`; one of which at
+least half of the rise came back says so (`recovery: partly`). A warm restart
 lifts the loss for a while (then it is a warning that resolves). The scale is the run's own progress, not the loss,
 so that signed losses and language models work; and the reference is a median over three times as many reports as
 the test, because the lowest of many medians is an extreme value. Critical only once it has lasted and half of the
-progress is lost.
+progress is still lost.
 
 Fixes: stop; resume from the checkpoint at the best level with a 3–10 times smaller rate; clip the gradient norm.
 
@@ -34,8 +35,9 @@ import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.detectors.levels import doubled, far_from_start, is_saturated, median_error
+from trainmon_rules.detectors.recovery import grade, share_back
 from trainmon_rules.detectors.schedule import JUMP, restarted
-from trainmon_rules.findings import Finding, Severity
+from trainmon_rules.findings import Finding, Recovery, Severity
 from trainmon_rules.points import FloatArray
 from trainmon_rules.series import Block, Series, block_end
 from trainmon_rules.series.robust import median
@@ -44,6 +46,7 @@ from trainmon_rules.words import short
 
 QUICK, QUICK_LOSS = 5, 16  # reports whose median is enough for a fall off a cliff; a shorter rise of a loss is a spike
 LASTING, LASTING_SHORT = 40, 10  # reports since the onset before it can be critical
+MARGIN = 0.15  # share of the rise by which it must have risen again to lose its better grade
 
 
 class Divergence(Detector):
@@ -79,6 +82,7 @@ class Divergence(Detector):
         self.open: Finding | None = None
         self.peak = self.now = -math.inf
         self.onset_index = 0
+        self.recovery, self.back = Recovery.NOT, 0.0  # its grade, and the share of the rise that it was graded by
 
     def update(self, block: Block) -> Iterator[Finding]:
         """Look at the end of each block: every report at first, every 64 later."""
@@ -187,9 +191,10 @@ class Divergence(Detector):
     # ------------------------------------------------------------------ its life
     def _open(self, block: Block, at: int, end: int, now: float, best: float, progress: float) -> Finding:
         self.peak = self.now = now
+        self.recovery, self.back = Recovery.NOT, 0.0
         onset_step, onset_time, self.onset_index = self._onset(end, best, now)
-        severity = self._severity(end, progress)
-        words = self._words(now, progress)
+        severity = self._severity(end, progress, now)
+        words = self._words(progress)
         self.open = self.finding(block, at, words["summary"], words["evidence"], onset_step, onset_time, severity)
         return self.open
 
@@ -201,10 +206,9 @@ class Divergence(Detector):
         i = min(int(below[-1]) + 1, len(y) - 1) if len(below) else 0
         return int(ring.step[i]), float(ring.time[i]), ring.start + i
 
-    def _severity(self, end: int, progress: float) -> Severity:
+    def _severity(self, end: int, progress: float, now: float) -> Severity:
         """Critical once it has lasted: half of the progress is gone, and it is no small change of the level either."""
-        rise = self.peak - self.best
-        large = rise >= max(self.params.critical * progress, self.params.progress * abs(self.best))
+        large = now - self.best >= max(self.params.critical * progress, self.params.progress * abs(self.best))
         short_wait = end < 160 or self.series.direction < 0
         lasted = end - self.onset_index >= (LASTING_SHORT if short_wait else LASTING)
         return Severity.CRITICAL if self.params.pages and large and lasted else Severity.WARNING
@@ -213,21 +217,26 @@ class Divergence(Detector):
         found = self.open
         if found is None:
             return None
-        step = int(block.step[at])
+        step, end = int(block.step[at]), block.start + at + 1
         if rise < 0.5 * least:
             self.open, self.looks = None, 0
-            return self._back(found, step, now, progress)
+            return self._over(found, step, end, now, progress)
         grew = now > self.peak + 0.5 * (self.peak - self.best)
-        last = self.series.judged_of(self.series.before(block.start + at + 1, QUICK).value)
+        last = self.series.judged_of(self.series.before(end, QUICK).value)
         last = last[np.isfinite(last)]
         self.now = median(last) if len(last) else now
         self.peak = max(self.peak, now, self.now)
-        severity = max(found.severity, self._severity(block.start + at + 1, progress))
-        if grew or severity > found.severity:
-            self.open = found.changed(severity=severity, last_step=step, **self._words(self.peak, progress))
-            return self.open
-        self.open = found.changed(last_step=step, **self._words(self.peak, progress))
-        return None
+        severity = max(found.severity, self._severity(end, progress, min(now, self.now)))
+        self.back = share_back(self.best, self.peak, now)
+        regraded = self._regrade()
+        self.open = found.changed(severity=severity, last_step=step, **self._words(progress))
+        return self.open if grew or regraded or severity > found.severity else None
+
+    def _regrade(self) -> bool:
+        """Grade it by the share of the rise that is back, down only if that is clear; return whether it changed."""
+        new = grade(self.back if self.recovery is Recovery.NOT else self.back + MARGIN)
+        changed, self.recovery = new is not self.recovery, new
+        return changed
 
     def standing(self) -> Finding | None:
         """Return what goes on, with the level of the last five points."""
@@ -239,32 +248,38 @@ class Divergence(Detector):
         now = median(last) * (self.series.direction or 1)
         return found.changed(evidence={**found.evidence, "level now": now})
 
-    def _back(self, found: Finding, step: int, now: float, progress: float) -> Finding:
+    def _over(self, found: Finding, step: int, end: int, now: float, progress: float) -> Finding:
         """It came back after all; a loss that rises and comes back is a spike."""
-        words = self._words(self.peak, progress, f"and was back by step {step}")
+        self.recovery, self.back, self.now = Recovery.RECOVERED, 1.0, now
+        words = self._words(progress)
+        words["evidence"]["reports to recover"] = end - self.onset_index
+        words["summary"] += f" and was back by step {step}"
         symptom = "loss-spike" if self.series.role in ("train_loss", "val_loss") else found.symptom
-        level = now * (self.series.direction or 1)
-        return resolved(
-            found.changed(last_step=step, symptom=symptom, **words), step, f"back at {short(level)} by step {step}"
-        )
+        how = f"back at {short(now * (self.series.direction or 1))} by step {step}"
+        return resolved(found.changed(last_step=step, symptom=symptom, **words), step, how)
 
-    def _words(self, peak: float, progress: float, then: str = "and has not come back") -> dict[str, Any]:
+    def _words(self, progress: float) -> dict[str, Any]:
+        """Return summary and evidence of the rise as it stands."""
         sign = self.series.direction or 1
-        now, best = peak * sign, self.best * sign
-        verb = "fell" if now < best else "rose"
-        known = 0 < progress < math.inf
-        share = abs(now - best) / progress if known else 0.0
-        lost = f"; {100 * share:.0f} % of its progress is lost" if 0 < share <= 1 else ""
+        worst, best, now = self.peak * sign, self.best * sign, self.now * sign
+        verb = "fell" if worst < best else "rose"
+        lost = abs(now - best) / progress if 0 < progress < math.inf else 0.0
+        lost = lost if lost <= 1 and self.recovery is not Recovery.RECOVERED else 0.0
+        then = {Recovery.NOT: " and has not come back", Recovery.PARTLY: f" and came back only to about {short(now)}"}
         return {
             "summary": f"{self.series.tag} {verb} from about {short(best)} (its level around step {self.best_step}) "
-            f"to about {short(now)} {then}{lost}",
+            f"to about {short(worst)}{then.get(self.recovery, '')}"
+            + (f"; {100 * lost:.0f} % of its progress is lost" if lost > 0 else ""),
             "evidence": {
                 "best level": best,
                 "best level around step": self.best_step,
-                "worst level": now,
-                "level now": self.now * sign,
-                "change": now - best,
-                **({"progress before": progress} if known else {}),
+                "worst level": worst,
+                "level now": now,
+                "change": worst - best,
+                "recovery": str(self.recovery),
+                "share of the rise back": self.back,
+                **({"share of progress lost": lost} if lost > 0 else {}),
+                **({"progress before": progress} if 0 < progress < math.inf else {}),
             },
         }
 

@@ -2,28 +2,39 @@
 
 An excursion opens when two of the last three reports are above the baseline's threshold (z6 2-of-3: no false
 alarm and one report of delay on block-bootstrapped healthy residuals, where 1-of-1 gives .094 a run). It is
-measured against the baseline that held when it opened, follows its peak, and closes when five reports in a
-row are back below half the threshold, or after 150 reports, when it is the new level.
+measured against the baseline that held when it opened and follows its peak. It has recovered when five reports in a
+row are back below half the threshold. One that isn't back after 50 reports is graded (see `recovery`), and again
+after 150, when it is over: what it has settled at is the new level.
+
+Every spike says how many there were before it in the run, and the spike score: the share of the reports so far that
+lie above the baseline's threshold. It follows OLMo 2's (the percentage of values at least seven standard deviations
+from a rolling average of the last 1,000) and OLMo-core's `SpikeScore` (above six, of the last 128), with the robust
+baseline of `series.baseline`, which leaves out what it flags, in place of mean and standard deviation.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
-from trainmon_rules.findings import Finding
+from trainmon_rules.detectors.recovery import grade, progress_lost, settled, share_back
+from trainmon_rules.findings import Finding, Recovery, Severity
 from trainmon_rules.series import Baseline, Block, Series
+from trainmon_rules.series.robust import median
 from trainmon_rules.vocabulary import RunSettings
+from trainmon_rules.words import ordinal, short
 
 HITS, AMONG = 2, 3  # two of the last three reports
 CALM = 5  # reports in a row that end an excursion
-LASTING = 150  # reports after which it is the new level and no excursion any more
+LASTING = 50  # reports after which one that isn't back is graded
+OVER = 150  # reports after which it is the new level and no excursion any more
 WEAK = 0.5  # of the threshold: the second hit while the baseline is short
+GAP = 2  # calm reports in a row within the first blows of an excursion
 
 
 @dataclass(slots=True)
@@ -45,10 +56,12 @@ class Episode:
     onset: Hit
     peak: Hit
     finding: Finding
+    said: dict[str, Any]  # what was counted when it opened
     reports: int = 1  # since the onset
     calm: int = 0
     calm_since: int = 0  # step
     last_step: int = 0
+    lasts: bool = False  # graded already
 
 
 class Excursion(Detector):
@@ -60,17 +73,25 @@ class Excursion(Detector):
         self.episode: Episode | None = None
 
     # ------------------------------------------------------------------ what subclasses decide
-    def opens(self, block: Block, at: int, baseline: Baseline, hits: list[Hit]) -> Finding | None:
-        """Return the finding if the hits are enough and this is such an excursion."""
+    def opens(self, block: Block, at: int, baseline: Baseline, hits: list[Hit]) -> Severity | None:
+        """Return how severe it is if the hits are enough and this is such an excursion."""
         raise NotImplementedError
 
-    def grown(self, block: Block, at: int, episode: Episode) -> Finding | None:
-        """Return the changed finding if the excursion became worth another word; called on every report."""
+    def grown(self, block: Block, at: int, episode: Episode) -> Severity | None:
+        """Return how severe it is if it became worth another word; called on every report that isn't calm."""
         return None
 
-    def back(self, episode: Episode) -> str:
-        """Say how it ended."""
-        return f"back to its level after {episode.reports} reports"
+    def lasting(self, episode: Episode) -> Severity:
+        """Return how severe it is now that it has lasted and isn't back."""
+        return episode.finding.severity
+
+    def measured(self, baseline: Baseline, peak: Hit) -> tuple[str, dict[str, Any]]:
+        """Return what to say of the peak in brackets, and the numbers behind it."""
+        raise NotImplementedError
+
+    def natural(self, judged: float) -> float:
+        """Return a judged value as it is logged."""
+        return judged * (self.series.direction or 1)
 
     # ------------------------------------------------------------------ the life of an excursion
     def update(self, block: Block) -> Iterable[Finding]:
@@ -99,22 +120,46 @@ class Excursion(Detector):
         index = block.start + i
         self.hits.append(Hit(index, int(block.step[i]), float(block.time[i]), float(block.value[i]), excess))
         near = [h for h in self.hits if h.index > index - AMONG]
-        near = [self._dated_back(near[0], b), *near[1:]] if len(near) > 1 else near
-        found = self.opens(block, i, b, near)
-        if found is not None:
-            peak = max(near, key=lambda h: h.excess)
-            self.episode = Episode(b, near[0], peak, found, index - near[0].index + 1, 0, int(block.step[i]))
-            yield found
+        first = self._first(near[0], b) if len(near) > 1 else near[0]
+        severity = self.opens(block, i, b, [first, *near[1:]])
+        if severity is not None:
+            yield self._open(block, i, b, first, max([first, *near], key=lambda h: h.excess), severity)
 
-    def _dated_back(self, first: Hit, b: Baseline) -> Hit:
-        """The excursion began with the first of the consecutive reports above half the threshold."""
-        ring = self.series.before(first.index, 16)
-        y = self.series.judged_of(ring.value)
-        calm = np.flatnonzero(~(y - b.level > WEAK * b.threshold))
-        i = int(calm[-1]) + 1 if len(calm) else 0
-        if i == len(y):
-            return first
-        return Hit(ring.start + i, int(ring.step[i]), float(ring.time[i]), first.value, first.excess)
+    def _first(self, hit: Hit, b: Baseline) -> Hit:
+        """Return where it began: the first report above half the threshold, over gaps of at most two calm ones."""
+        ring = self.series.before(hit.index, 16)
+        excess = self.series.judged_of(ring.value) - b.level
+        first = len(excess)
+        for i in np.flatnonzero(excess > WEAK * b.threshold)[::-1].tolist():
+            if first - i > GAP + 1:
+                break
+            first = i
+        if first == len(excess):
+            return hit
+        step, time, value = int(ring.step[first]), float(ring.time[first]), float(ring.value[first])
+        return Hit(ring.start + first, step, time, value, float(excess[first]))
+
+    def _open(self, block: Block, at: int, b: Baseline, onset: Hit, peak: Hit, severity: Severity) -> Finding:
+        reports = block.start + at + 1
+        over = block.over_before + int(np.count_nonzero(block.over[: at + 1]))
+        number = self._count()
+        said: dict[str, Any] = {"spikes so far": number}
+        if over:
+            said["spike score in percent"] = 100.0 * over / reports
+        summary, evidence = self._words(b, peak, number)
+        found = self.finding(block, at, summary, evidence | said, onset.step, onset.time, severity)
+        self.episode = Episode(b, onset, peak, found, said, reports - onset.index, last_step=int(block.step[at]))
+        return found
+
+    def _count(self) -> int:
+        """Count one more such spike; return how many there are in all attempts of the run so far."""
+        key = f"spikes of {self.rule.name}"
+        self.series.shared[key] = 1 + self.series.shared.get(key, 0)
+        n = 0
+        series: Series | None = self.series
+        while series is not None:
+            n, series = n + series.shared.get(key, 0), series.older
+        return n
 
     def _follow(self, block: Block, i: int, y: float) -> Iterator[Finding]:
         e = self.episode
@@ -129,29 +174,75 @@ class Excursion(Detector):
             e.peak = Hit(block.start + i, step, float(block.time[i]), float(block.value[i]), excess)
         if excess > WEAK * e.baseline.threshold:
             e.calm, e.last_step = 0, step
-            changed = self.grown(block, i, e)
-            if changed is not None:
-                e.finding = changed
-                yield changed
-            if e.reports >= LASTING:
-                yield self._close(e, step, f"not back after {LASTING} reports; taken as the new level")
+            yield from self._goes_on(block, i, e)
             return
         e.calm += 1
         e.calm_since = step if e.calm == 1 else e.calm_since
         if e.calm >= CALM:
             e.reports -= CALM
-            yield self._close(e, e.calm_since, self.back(e))
+            yield self._recovered(e)
 
-    def _close(self, e: Episode, step: int, how: str) -> Finding:
+    def _goes_on(self, block: Block, i: int, e: Episode) -> Iterator[Finding]:
+        severity = self.grown(block, i, e)
+        if e.reports >= (OVER if e.lasts else LASTING):
+            e.lasts = True
+            severity = max(severity or e.finding.severity, self.lasting(e))
+        if severity is None:
+            return
+        level = self._level(block.start + i + 1)
+        e.finding = self._as_it_is(e, level).changed(severity=severity)
+        if e.reports < OVER:
+            yield e.finding
+            return
+        self._close()
+        share = f"{100 * e.finding.evidence['share of the rise back']:.0f} % of the rise came back"
+        grade = "partly" if e.finding.grade is Recovery.PARTLY else "not"
+        new = f"{short(self.natural(level))} is the new level after {OVER} reports"
+        yield resolved(e.finding, e.last_step, f"{grade} recovered: {share}, {new}")
+
+    def _recovered(self, e: Episode) -> Finding:
+        self._close()
+        evidence = {"recovery": str(Recovery.RECOVERED), "reports to recover": e.reports, "share of the rise back": 1.0}
+        summary, measured = self._words(e.baseline, e.peak, e.said["spikes so far"])
+        found = e.finding.changed(last_step=e.last_step, summary=summary, evidence=measured | e.said | evidence)
+        return resolved(found, e.calm_since, f"back to its level after {e.reports} reports")
+
+    def _close(self) -> None:
         self.episode = None
         self.hits.clear()
-        return resolved(e.finding.changed(last_step=e.last_step, **self.describe(e)), step, how)
 
+    # ------------------------------------------------------------------ as it is now
     def standing(self) -> Finding | None:
-        """Return the excursion that goes on, with its peak."""
+        """Return the excursion that goes on, with its peak and, once it has lasted, where it stands."""
         e = self.episode
-        return None if e is None else e.finding.changed(last_step=e.last_step, **self.describe(e))
+        return None if e is None else self._as_it_is(e, self._level(self.series.count))
 
-    def describe(self, e: Episode) -> dict[str, Any]:
-        """Return summary and evidence as of now."""
-        return {"summary": e.finding.summary, "evidence": e.finding.evidence}
+    def _level(self, end: int) -> float:
+        return settled(self.series.judged_of(self.series.before(end, LASTING).value))
+
+    def _as_it_is(self, e: Episode, level: float) -> Finding:
+        """Return the finding with its peak, and with its grade if it has lasted."""
+        how = self._grade(e, level) if e.lasts else {}
+        summary, evidence = self._words(e.baseline, e.peak, e.said["spikes so far"], how)
+        return e.finding.changed(last_step=e.last_step, summary=summary, evidence=evidence | e.said | how)
+
+    def _grade(self, e: Episode, level: float) -> dict[str, Any]:
+        before = e.baseline.level
+        share = share_back(before, before + e.peak.excess, level)
+        out = {"recovery": str(grade(share)), "share of the rise back": share, "level now": self.natural(level)}
+        first = self.series.judged_of(self.series.first[:5])
+        lost = None if self.series.log else progress_lost(median(first[np.isfinite(first)]), before, level)
+        return out if lost is None else out | {"share of progress lost": lost}
+
+    def _words(
+        self, b: Baseline, peak: Hit, number: int, how: Mapping[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Return the sentence and the numbers of an excursion: the `number`-th, graded `how`."""
+        brackets, evidence = self.measured(b, peak)
+        times = f" for the {ordinal(number)} time in this run" if number > 1 else ""
+        then = ""
+        if how:
+            verb = "came back only to" if how["recovery"] == Recovery.PARTLY else "stays at"
+            then = f" and {verb} {short(how['level now'])}"
+        before = short(evidence["level before"])
+        return f"{self.series.tag} jumped from {before} to {short(peak.value)}{times}{then} ({brackets})", evidence

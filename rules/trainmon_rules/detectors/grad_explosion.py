@@ -30,7 +30,7 @@ import numpy as np
 
 from trainmon_rules.detectors.excursion import HITS, Episode, Hit
 from trainmon_rules.detectors.grad_spike import GradSpike
-from trainmon_rules.findings import Finding, Severity
+from trainmon_rules.findings import Severity
 from trainmon_rules.series import Baseline, Block
 
 
@@ -48,26 +48,19 @@ class GradExplosion(GradSpike):
 
     params: Params
 
-    def opens(self, block: Block, at: int, baseline: Baseline, hits: list[Hit]) -> Finding | None:
+    def opens(self, block: Block, at: int, baseline: Baseline, hits: list[Hit]) -> Severity | None:
         """Open when two of three reports are a hundredfold."""
         least = math.log(self.params.ratio)
-        if sum(h.excess >= least for h in hits) < HITS:
-            return None
-        words = self._words(baseline, hits[0], max(hits, key=lambda h: h.excess))
-        return self.finding(
-            block, at, words["summary"], words["evidence"], hits[0].step, hits[0].time, Severity.WARNING
-        )
+        return Severity.WARNING if sum(h.excess >= least for h in hits) >= HITS else None
 
-    def grown(self, block: Block, at: int, episode: Episode) -> Finding | None:
+    def grown(self, block: Block, at: int, episode: Episode) -> Severity | None:
         """Critical once it has lasted and the loss is clearly worse than before."""
         e = episode
         if e.peak.value > 4 * float(e.finding.evidence["peak"]):
-            return e.finding.changed(last_step=e.last_step, **self.describe(e))
+            return e.finding.severity
         if e.finding.severity >= Severity.CRITICAL or e.reports < self.params.lasting or e.reports % 4:
             return None
-        if not self._loss_is_worse(block, at, e):
-            return None
-        return e.finding.changed(severity=Severity.CRITICAL, last_step=e.last_step, **self.describe(e))
+        return Severity.CRITICAL if self._loss_is_worse(block, at, e) else None
 
     def _loss_is_worse(self, block: Block, at: int, e: Episode) -> bool:
         loss = self.peer("train_loss", block, at, min(512, 2 * e.reports + 20))

@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trainmon_rules.detectors.excursion import HITS, Episode, Excursion, Hit
-from trainmon_rules.findings import Finding, Severity
+from trainmon_rules.findings import Severity
 from trainmon_rules.series import Baseline, Block
 from trainmon_rules.words import short
 
@@ -53,15 +53,14 @@ class GradSpike(Excursion):
 
     params: Params
 
-    def opens(self, block: Block, at: int, baseline: Baseline, hits: list[Hit]) -> Finding | None:
+    def opens(self, block: Block, at: int, baseline: Baseline, hits: list[Hit]) -> Severity | None:
         """Open at the second hit if the ratio is large enough for this phase of the run."""
         ratio = math.exp(min(hits[-1].excess, 700.0))
         if len(hits) < HITS or ratio < self.params.ratio or not any(h.excess > baseline.threshold for h in hits):
             return None
         if ratio < self.params.hundredfold and (block.start + at < self.params.early or self.warming_up(block, at)):
             return None
-        words = self._words(baseline, hits[0], max(hits, key=lambda h: h.excess))
-        return self.finding(block, at, words["summary"], words["evidence"], hits[0].step, hits[0].time, Severity.INFO)
+        return Severity.INFO
 
     def warming_up(self, block: Block, at: int) -> bool:
         """Whether the learning rate is still rising, or did within the last fifth of the reports so far."""
@@ -69,16 +68,14 @@ class GradSpike(Excursion):
         lr = self.peer("learning_rate", block, at, min(512, max(2, seen // 6))).finite
         return len(lr) >= 2 and bool(lr[-1] > lr[0] * 1.001)
 
-    def grown(self, block: Block, at: int, episode: Episode) -> Finding | None:
+    def grown(self, block: Block, at: int, episode: Episode) -> Severity | None:
         """A warning once it lasts while the loss is no better than before the onset; a much higher peak is said."""
         e = episode
         if e.peak.value > 4 * float(e.finding.evidence["peak"]):
-            return e.finding.changed(last_step=e.last_step, **self.describe(e))
+            return e.finding.severity
         if e.finding.severity >= self.rule.severity or e.reports < self.params.lasting:
             return None
-        if e.reports % 8 or self._loss_is_better(block, at, e):
-            return None
-        return e.finding.changed(severity=self.rule.severity, last_step=e.last_step, **self.describe(e))
+        return None if e.reports % 8 or self._loss_is_better(block, at, e) else self.rule.severity
 
     def _loss_is_better(self, block: Block, at: int, e: Episode) -> bool:
         loss = self.peer("train_loss", block, at, min(512, 2 * e.reports))
@@ -88,21 +85,19 @@ class GradSpike(Excursion):
             return False
         return bool(np.median(after[-20:]) < np.median(before[-20:]))
 
-    def describe(self, e: Episode) -> dict[str, Any]:
-        """Return summary and evidence with the peak as of now."""
-        return self._words(e.baseline, e.onset, e.peak)
-
-    def _words(self, b: Baseline, onset: Hit, peak: Hit) -> dict[str, Any]:
-        level = math.exp(b.level)
-        return {
-            "summary": f"{self.series.tag} jumped from {short(level, 3)} to {short(peak.value, 3)} "
-            f"({short(peak.value / level, 3)} times, peak at step {peak.step})",
-            "evidence": {
-                "level before": level,
-                "peak": peak.value,
-                "peak step": peak.step,
-                "ratio": peak.value / level,
-                "threshold": math.exp(b.level + b.threshold),
-                "baseline points": b.count,
-            },
+    def measured(self, baseline: Baseline, peak: Hit) -> tuple[str, dict[str, Any]]:
+        """Return how many times the level before the peak is, and the numbers."""
+        level = self.natural(baseline.level)
+        evidence = {
+            "level before": level,
+            "peak": peak.value,
+            "peak step": peak.step,
+            "ratio": peak.value / level,
+            "threshold": self.natural(baseline.level + baseline.threshold),
+            "baseline points": baseline.count,
         }
+        return f"{short(peak.value / level, 3)} times, peak at step {peak.step}", evidence
+
+    def natural(self, judged: float) -> float:
+        """Return a logarithm as the norm that was logged."""
+        return math.exp(min(judged, 700.0))

@@ -35,7 +35,6 @@ from trainmon_rules.detectors.schedule import restarted
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.series import Baseline, Block, Series
 from trainmon_rules.series.robust import median
-from trainmon_rules.words import short
 
 YOUNG = 12  # reports before which a spike is measured by the range of those before it
 RESTART_REACH = 192  # reports after a warm restart in which a rise is explained by it; the baseline follows after 128
@@ -60,7 +59,7 @@ class LossSpike(Excursion):
         young = _young_baseline(self.series, block.start + i) if block.start + i < YOUNG else None
         return super()._look(block, i, y, young or b)
 
-    def opens(self, block: Block, at: int, baseline: Baseline, hits: list[Hit]) -> Finding | None:
+    def opens(self, block: Block, at: int, baseline: Baseline, hits: list[Hit]) -> Severity | None:
         """Open at the second hit; a single large one counts where reports are sparse; a warm restart explains both."""
         if restarted(self.peer("learning_rate", block, at, RESTART_REACH)):
             return None
@@ -68,16 +67,10 @@ class LossSpike(Excursion):
         if strong and not self._jumped(hits, baseline):
             return None
         if len(hits) >= HITS and strong:
-            severity = self.rule.severity
-        elif hits[-1].excess > self.params.single * baseline.threshold and baseline.count >= 12:
-            if self.series.interval_at(block.start + at) <= self.params.sparse:
-                return None
-            severity = Severity.INFO
-        else:
+            return self.rule.severity
+        if not hits[-1].excess > self.params.single * baseline.threshold or baseline.count < 12:
             return None
-        onset = hits[0]
-        e = _words(self.series.tag, baseline, onset, max(hits, key=lambda h: h.excess), self.series.direction)
-        return self.finding(block, at, e["summary"], e["evidence"], onset.step, onset.time, severity)
+        return Severity.INFO if self.series.interval_at(block.start + at) > self.params.sparse else None
 
     def _jumped(self, hits: list[Hit], b: Baseline) -> bool:
         """Whether it rose within four reports: an autocorrelated loss wanders as high, but slowly."""
@@ -87,20 +80,35 @@ class LossSpike(Excursion):
         rise = max(h.excess for h in hits) + b.level - float(before.min()) if len(before) else math.inf
         return rise >= b.threshold
 
-    def grown(self, block: Block, at: int, episode: Episode) -> Finding | None:
+    def grown(self, block: Block, at: int, episode: Episode) -> Severity | None:
         """An info becomes a warning at its second hit; a peak twice as high is said."""
         e = episode
         said = float(e.finding.evidence["excess in standard deviations"])
         worse = e.peak.excess / e.baseline.scale > 2 * said
         second = e.finding.severity < self.rule.severity and e.reports <= 3
-        if not worse and not second:
-            return None
-        severity = max(e.finding.severity, self.rule.severity) if second else e.finding.severity
-        return e.finding.changed(severity=severity, last_step=e.last_step, **self.describe(e))
+        if second:
+            return self.rule.severity
+        return e.finding.severity if worse else None
 
-    def describe(self, e: Episode) -> dict[str, Any]:
-        """Return summary and evidence with the peak as of now."""
-        return _words(self.series.tag, e.baseline, e.onset, e.peak, self.series.direction)
+    def lasting(self, episode: Episode) -> Severity:
+        """One that isn't back is no trifle, however it began."""
+        return max(episode.finding.severity, self.rule.severity)
+
+    def measured(self, baseline: Baseline, peak: Hit) -> tuple[str, dict[str, Any]]:
+        """Return the peak in standard deviations, and the numbers."""
+        level = self.natural(baseline.level)
+        sigmas = peak.excess / baseline.scale
+        shown = f"{sigmas:.0f}" if sigmas < 1000 else "over 1000"
+        evidence = {
+            "level before": level,
+            "peak": peak.value,
+            "peak step": peak.step,
+            "rise": peak.value - level,
+            "excess in standard deviations": min(sigmas, 1e6) if math.isfinite(sigmas) else 1e6,
+            "threshold": self.natural(baseline.level + baseline.threshold),
+            "baseline points": baseline.count,
+        }
+        return f"peak at step {peak.step}; {shown} standard deviations", evidence
 
 
 def _young_baseline(series: Series, index: int) -> Baseline | None:
@@ -112,22 +120,3 @@ def _young_baseline(series: Series, index: int) -> Baseline | None:
     level, spread = median(y), float(y.max() - y.min())
     threshold = max(2 * spread, 0.2 * level)
     return Baseline(level, level, 0.0, max(spread / 2, 1e-12), threshold, YOUNG)
-
-
-def _words(tag: str, b: Baseline, onset: Hit, peak: Hit, direction: int) -> dict[str, Any]:
-    level = b.level * (direction or 1)
-    sigmas = peak.excess / b.scale
-    shown = f"{sigmas:.0f}" if sigmas < 1000 else "over 1000"
-    return {
-        "summary": f"{tag} jumped from {short(level)} to {short(peak.value)} "
-        f"(peak at step {peak.step}; {shown} standard deviations)",
-        "evidence": {
-            "level before": level,
-            "peak": peak.value,
-            "peak step": peak.step,
-            "rise": peak.value - level,
-            "excess in standard deviations": min(sigmas, 1e6) if math.isfinite(sigmas) else 1e6,
-            "threshold": (b.level + b.threshold) * (direction or 1),
-            "baseline points": b.count,
-        },
-    }

@@ -21,7 +21,7 @@ from trainmon_rules.diagnosis.signals import (
     loss_facts,
     scale_facts,
 )
-from trainmon_rules.findings import Finding, State
+from trainmon_rules.findings import Finding, Recovery, State
 from trainmon_rules.incidents import Incident
 from trainmon_rules.series import RING, Series
 from trainmon_rules.state import Attempt, Run
@@ -94,7 +94,7 @@ def _incident_facts(incident: Incident, run: Run) -> dict[str, Any]:
         "precursors": tuple(dict.fromkeys(f.symptom for f in incident.precursors)),
         "judged": JUDGED.get(lead.role, lead.role),
         "onset_step": lead.onset_step,
-        "recovered": incident.state is State.RESOLVED,
+        "recovered": incident.grade is Recovery.RECOVERED and incident.state is State.RESOLVED,
         "reports_long": _reports_long(lead),
         "times_seen": len({(f.attempt, f.onset_step) for f in run.findings.values() if f.symptom == lead.symptom}),
         "nan_hidden": any("loss beside it" in f.evidence for f in incident.findings),

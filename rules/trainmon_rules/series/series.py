@@ -64,6 +64,7 @@ class Block:
     judged: FloatArray
     over: BoolArray
     baseline: Baseline | None
+    over_before: int = 0
 
     def __len__(self) -> int:
         return len(self.value)
@@ -81,6 +82,7 @@ class Block:
             self.judged[s],
             self.over[s],
             self.baseline,
+            self.over_before + int(np.count_nonzero(self.over[:start])),
         )
 
 
@@ -112,6 +114,7 @@ class Series:
     first: FloatArray = field(default_factory=lambda: np.zeros(0))  # the first 16 values, as logged
     baseline: Baseline | None = None
     wanted: int | None = None  # index of the first point that a waiting detector hasn't been shown
+    over: int = 0  # points above the baseline's threshold so far
     shared: dict[str, Any] = field(default_factory=dict)  # summaries that several detectors read, by name
     older: Series | None = None  # the same tag in the attempt before; it grows no more
     _step: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -205,7 +208,9 @@ class Series:
             stop = min(end, self.count)
             view = self._view(start, stop)
             y = self.judged_of(view.value)
-            yield Block(self, start, view.step, view.time, view.value, view.row, y, self._over(y), self.baseline)
+            over, before = self._over(y), self.over
+            self.over += int(np.count_nonzero(over))
+            yield Block(self, start, view.step, view.time, view.value, view.row, y, over, self.baseline, before)
             self._done = stop
             if stop == end:
                 self._admit(end)
