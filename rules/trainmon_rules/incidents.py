@@ -18,6 +18,8 @@ from trainmon_rules.findings import Finding, Recovery, Severity, State
 
 JOIN_STEPS = 50
 JOIN_REPORTS = 8
+SOON = 4  # times that within which a changed rate leads to an instability
+DATED_BACK = 4  # reports by which an end may be dated back: it is seen after five calm ones, and dated to the first
 
 HEADLINE = (
     "nonfinite", "divergence", "regime-shift", "loss-spike", "loss-scale-collapse", "grad-explosion", "resume-jump",
@@ -77,15 +79,17 @@ class Incident:
 
     @property
     def grade(self) -> Recovery | None:
-        """How much came back: the worst grade among its findings that are more than notes, if there are such.
+        """How much came back: on each tag what was seen last, of all tags the worst; notes count among notes only.
 
         None while it isn't known: something goes on that can't be graded yet.
         """
         told = [f for f in self.findings if f.severity > Severity.INFO] or list(self.findings)
-        grades = {f.grade for f in told}
-        if not (self.state is State.RESOLVED or grades & {Recovery.PARTLY, Recovery.NOT}):
-            return None
-        return next(g for g in (Recovery.NOT, Recovery.PARTLY, Recovery.RECOVERED) if g in grades)
+        last: dict[str, Finding] = {}
+        for f in sorted(told, key=_over):
+            last[f.tag] = f
+        grades = {f.grade for f in last.values()}
+        worst = next((g for g in (Recovery.NOT, Recovery.PARTLY) if g in grades), None)
+        return worst or (Recovery.RECOVERED if self.state is State.RESOLVED else None)
 
     @property
     def series(self) -> tuple[str, ...]:
@@ -105,7 +109,7 @@ EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "units": frozenset({"instability"}),
     "instability": frozenset({"schedule"}),
 }
-"""What leads to what: a finding of the family joins an incident of these that began no later and goes on."""
+"""What leads to what: a finding of the family joins an incident of these that began no later (see `_explains`)."""
 
 HELD_OUT = frozenset({"val_loss", "val_loss_component", "val_gap", "val_perplexity", "eval_metric", "eval_error"})
 """Roles on data not trained on: what they do doesn't explain what training does."""
@@ -157,31 +161,48 @@ def _is_one_event(f: Finding, m: Finding, reach: int) -> bool:
     """Whether a finding goes on from another one of its family, or one of them explains the other."""
     if f.family == m.family:
         return _lasts_until(m, f.onset_step, reach)
-    cause, effect = (m, f) if _explains(m, f) else (f, m)
-    began = effect.onset_step >= cause.onset_step - reach
-    return _explains(cause, effect) and began and _lasts_until(cause, effect.onset_step)
+    return _explains(m, f, reach) or _explains(f, m, reach)
 
 
 def _lasts_until(f: Finding, step: int, reach: int = 0) -> bool:
     return f.resolved_step is None or step <= f.resolved_step + reach
 
 
-def _explains(cause: Finding, effect: Finding) -> bool:
-    if cause.family not in EXPLAINED_BY.get(effect.family, ()) or cause.severity < Severity.WARNING:
+def _explains(cause: Finding, effect: Finding, reach: int) -> bool:
+    """Whether one finding is the cause of another that began no earlier.
+
+    A changed rate leads to an instability soon or not at all. What stops learning does so while it goes on: a spike
+    that came back long ago doesn't explain a plateau.
+    """
+    if cause.family not in EXPLAINED_BY.get(effect.family, ()) or effect.onset_step < cause.onset_step - reach:
         return False
-    return cause.role not in HELD_OUT or cause.tag == effect.tag
+    if effect.family == "instability":
+        return effect.onset_step <= cause.onset_step + SOON * reach
+    if cause.severity < Severity.WARNING or (cause.role in HELD_OUT and cause.tag != effect.tag):
+        return False
+    return _lasts_until(cause, effect.detected_step, DATED_BACK * max(1, cause.interval))
 
 
 def _incident(run: str, members: list[Finding]) -> Incident:
     first = members[0]
     text = "\0".join([run, str(first.attempt), first.rule, first.tag, str(first.detected_step)])
-    lead = min(members, key=_leads)
+    lead = min(members, key=lambda f: _leads(f, _is_back(f, members)))
     return Incident(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12], run, tuple(members), lead)
 
 
-def _leads(f: Finding) -> tuple[int, bool, int, int, str, str, str]:
+def _leads(f: Finding, back: bool) -> tuple[int, bool, int, int, str, str, str]:
     """The worst finding leads; of equals one that has not come back, then the outcome before its heralds."""
-    return (-f.severity, f.is_back, _rank(f.symptom), f.detected_step, f.source, f.tag, f.rule)
+    return (-f.severity, back, _rank(f.symptom), f.detected_step, f.source, f.tag, f.rule)
+
+
+def _is_back(f: Finding, members: Iterable[Finding]) -> bool:
+    """Whether a finding is over and its tag came back, by what was seen on it last."""
+    return f.state is State.RESOLVED and max((m for m in members if m.tag == f.tag), key=_over).is_back
+
+
+def _over(f: Finding) -> tuple[float, int]:
+    """Order by when a finding was over; what goes on is last."""
+    return (math.inf if f.resolved_step is None else f.resolved_step, f.detected_step)
 
 
 def _rank(symptom: str) -> int:

@@ -54,26 +54,26 @@ _RISES = {
 }
 
 
+_LOSSES = {"train_loss": "the loss", "val_loss": "the validation loss"}
+
+
 def _what(f: Finding) -> str:
     if f.symptom == "nonfinite":
         return f"{f.tag} was not finite"
     if f.role in _LOSSES and f.symptom in ("loss-spike", "divergence"):
-        return f"{_LOSSES[f.role]} rose"
+        return f"{_LOSSES[f.role]} {'jumped' if f.symptom == 'loss-spike' else 'rose'}"
     return _RISES.get(f.symptom, f"{f.symptom} on {f.tag} began")
-
-
-_LOSSES = {"train_loss": "the loss", "val_loss": "the validation loss"}
 
 
 def _of(lead: Finding) -> str:
     """Return what was announced, to follow "before"."""
     name = "the gradient norm" if lead.role == "grad_norm" else _LOSSES.get(lead.role, lead.tag)
-    return f"{name} broke" if lead.symptom == "nonfinite" else name
+    return name + {"nonfinite": " broke", "divergence": " diverged"}.get(lead.symptom, "")
 
 
 def _ahead(steps: int, reports: int) -> str:
     if steps <= 0:
-        return "together with"
+        return "in the same report as"
     return f"{_reports(reports) if reports else _steps(steps)}{_in_steps(steps, reports)} before"
 
 

@@ -46,6 +46,7 @@ from trainmon_rules.words import short
 
 QUICK, QUICK_LOSS = 5, 16  # reports whose median is enough for a fall off a cliff; a shorter rise of a loss is a spike
 LASTING, LASTING_SHORT = 40, 10  # reports since the onset before it can be critical
+NEARLY = 0.95  # share of a rise that must be back for it to be over, where what is left could be noise
 MARGIN = 0.15  # share of the rise by which it must have risen again to lose its better grade
 
 
@@ -81,7 +82,7 @@ class Divergence(Detector):
         self.error = self.sharp = math.inf  # noise of a median of m and of the quick one, from before a rise is watched
         self.open: Finding | None = None
         self.peak = self.now = -math.inf
-        self.onset_index = 0
+        self.onset_index = self.seen = 0  # indices: of the onset, and of the end of what the peak was looked for in
         self.recovery, self.back = Recovery.NOT, 0.0  # its grade, and the share of the rise that it was graded by
 
     def update(self, block: Block) -> Iterator[Finding]:
@@ -123,7 +124,7 @@ class Divergence(Detector):
         now = median(y[-m:][good[-m:]])
         if not math.isfinite(self.best):
             return self._from_the_start(block, at, end, y[good]) if self.open is None else None
-        if self.looks == 0:  # while a rise is being watched, the noise is that from before it
+        if self.looks == 0 and self.open is None:  # while a rise is being watched, the noise is that from before it
             past = y[: -2 * m][good[: -2 * m]][-100:]
             self.error, self.sharp = median_error(past, m), median_error(past, self.quick)
         progress = max(0.0, self.start - self.best) if math.isfinite(self.start) else 0.0
@@ -138,7 +139,7 @@ class Divergence(Detector):
         if self._annealed(block, at):
             least = max(least, self.params.critical * progress)
         elif (quick := median(y[-self.quick :][good[-self.quick :]])) - self.best > max(
-            2 * self.params.errors * self.sharp, self.params.critical * progress, 2 * least
+            2 * self.params.errors * self.sharp, self._large(progress), 2 * least
         ):
             return self._open(block, at, end, quick, self.best, progress)
         self.looks = self.looks + 1 if rise > least else 0
@@ -190,9 +191,10 @@ class Divergence(Detector):
 
     # ------------------------------------------------------------------ its life
     def _open(self, block: Block, at: int, end: int, now: float, best: float, progress: float) -> Finding:
-        self.peak = self.now = now
-        self.recovery, self.back = Recovery.NOT, 0.0
         onset_step, onset_time, self.onset_index = self._onset(end, best, now)
+        self.peak, self.now, self.seen = max(now, self._highest(self.onset_index, end)), now, end
+        self.recovery, self.back = Recovery.NOT, share_back(best, self.peak, now)
+        self._regrade()
         severity = self._severity(end, progress, now)
         words = self._words(progress)
         self.open = self.finding(block, at, words["summary"], words["evidence"], onset_step, onset_time, severity)
@@ -206,26 +208,39 @@ class Divergence(Detector):
         i = min(int(below[-1]) + 1, len(y) - 1) if len(below) else 0
         return int(ring.step[i]), float(ring.time[i]), ring.start + i
 
+    def _highest(self, start: int, end: int) -> float:
+        """Return the highest median of five consecutive reports among those from `start` on."""
+        y = self.series.judged_of(self.series.before(end, end - start).value)
+        y = y[np.isfinite(y)]
+        if len(y) < QUICK:
+            return -math.inf
+        return float(np.median(np.lib.stride_tricks.sliding_window_view(y, QUICK), axis=1).max())
+
     def _severity(self, end: int, progress: float, now: float) -> Severity:
-        """Critical once it has lasted: half of the progress is gone, and it is no small change of the level either."""
-        large = now - self.best >= max(self.params.critical * progress, self.params.progress * abs(self.best))
+        """Critical once it has lasted and is still large."""
+        large = now - self.best >= self._large(progress)
         short_wait = end < 160 or self.series.direction < 0
         lasted = end - self.onset_index >= (LASTING_SHORT if short_wait else LASTING)
         return Severity.CRITICAL if self.params.pages and large and lasted else Severity.WARNING
+
+    def _large(self, progress: float) -> float:
+        """Return the rise that is large: half of the progress, and no small part of the level either."""
+        return max(self.params.critical * progress, self.params.progress * abs(self.best))
 
     def _follow(self, block: Block, at: int, now: float, rise: float, least: float, progress: float) -> Finding | None:
         found = self.open
         if found is None:
             return None
         step, end = int(block.step[at]), block.start + at + 1
-        if rise < 0.5 * least:
+        said, seen, self.seen = self.peak, self.seen, end
+        self.peak = max(self.peak, now, self._highest(max(self.onset_index, seen - QUICK), end))
+        if rise < 0.5 * least or (rise < least and share_back(self.best, self.peak, now) > NEARLY):
             self.open, self.looks = None, 0
             return self._over(found, step, end, now, progress)
-        grew = now > self.peak + 0.5 * (self.peak - self.best)
+        grew = self.peak > said + 0.5 * (said - self.best)
         last = self.series.judged_of(self.series.before(end, QUICK).value)
         last = last[np.isfinite(last)]
         self.now = median(last) if len(last) else now
-        self.peak = max(self.peak, now, self.now)
         severity = max(found.severity, self._severity(end, progress, min(now, self.now)))
         self.back = share_back(self.best, self.peak, now)
         regraded = self._regrade()

@@ -10,6 +10,8 @@ further, gradients underflow or every step is skipped: the run is dead, though i
 Example: fairseq 0.25 → 0.125 → … → 0.00012 in twelve lines, then "Minimum loss scale reached". GLM-130B's scale
 collapsed thirty steps before its loss did.
 
+It is over when the scale has stood still for twenty reports at more than 16, or grows again.
+
 When it is wrong: every fp16 run begins with a search: up to fifteen falls in the first steps, from 2^32 to 2^17
 say, and later a single fall every few hundred steps. Both are healthy. A loss scale printed as 0 is a rounded
 number, not a scale.
@@ -66,6 +68,7 @@ class LossScaleCollapse(Detector):
         self.settled = False
         self.quiet = 0  # reports since the last fall
         self.total = 0  # falls since the scale last settled
+        self.fell = 0  # falls of the collapse that goes on
         self.falls: deque[tuple[int, int, float]] = deque(maxlen=64)  # (index, step, scale before)
         self.stuck = 0
         self.skips = float("nan")
@@ -94,6 +97,7 @@ class LossScaleCollapse(Detector):
                 self.falls.append((index, step, self.last))
                 self.quiet = 0
                 self.total += 1
+                self.fell += 1
             else:
                 self._rest(1)
             grown = scale > self.last
@@ -108,9 +112,11 @@ class LossScaleCollapse(Detector):
 
     def _judge(self, block: Block, i: int, scale: float, grown: bool) -> Iterator[Finding]:
         if self.open is not None:
-            if grown and scale > self.params.dead and self.quiet >= self.params.settle:
-                step = int(block.step[i])
-                yield resolved(self.open.changed(last_step=step), step, f"the scale grows again ({short(scale)})")
+            healthy = scale > self.params.low or (grown and scale > self.params.dead)
+            if healthy and self.quiet >= self.params.settle:
+                step, found = int(block.step[i]), self._as_it_is(self.open)
+                how = "grows again" if grown else "has settled"
+                yield resolved(found.changed(last_step=step), step, f"the scale {how} ({short(scale)})")
                 self.open = None
             elif self.quiet == 0:
                 yield from self._worse(block, i, scale)
@@ -123,6 +129,7 @@ class LossScaleCollapse(Detector):
             first = self._first(block.start + i)
             step = int(block.step[i]) if first is None else first[1]
             start = self.last if first is None else first[2]
+            self.fell = sum(1 for f in self.falls if f[0] > block.start + i - self.params.window)
             self.open = self.finding(block, i, why, self._evidence(start, scale), step, severity=severity)
             yield self.open
 
@@ -167,15 +174,14 @@ class LossScaleCollapse(Detector):
 
     def standing(self) -> Finding | None:
         """Return the collapse that goes on, with the scale as it is now."""
-        found = self.open
-        if found is None:
-            return None
+        return None if self.open is None else self._as_it_is(self.open)
+
+    def _as_it_is(self, found: Finding) -> Finding:
         start = float(found.evidence["scale before"])
-        evidence = self._evidence(start, self.last)
         summary = found.summary
         if " times" in summary:
-            summary = f"{self.series.tag} fell {self.total} times, from {short(start)} to {short(self.last)}"
-        return found.changed(evidence=evidence, summary=summary)
+            summary = f"{self.series.tag} fell {self.fell} times, from {short(start)} to {short(self.last)}"
+        return found.changed(evidence=self._evidence(start, self.last), summary=summary)
 
     def _evidence(self, start: float, scale: float) -> dict[str, Any]:
-        return {"scale before": start, "scale now": scale, "falls": self.total}
+        return {"scale before": start, "scale now": scale, "falls": self.fell}
