@@ -37,10 +37,12 @@ def _worst(page: Page, run: RunReport, told: Telling, named: bool) -> None:
     what = f"{i.symptom} on {page.say(i.series[0], limit=NAMES).plain}" if i.series else i.symptom
     times, each = (f" {n.times:,} times", " each time") if n.again else ("", "")
     text = f"  {what}{times} since {axis_word(run.axis)} {i.onset_step}, {outcome(i)}{each}"
+    remarks = [f"incident {n.number} of {len(told.full)}"] if len(told.full) > 1 else []
     if i.severity != run.verdict:
-        text += f" (a {i.severity}; what was {run.verdict} is over)"
-    if len(told.full) > 1:
-        text += f" (incident {n.number} of {len(told.full)}{', all recovered' if recovered(run) else ''})"
+        remarks = [f"a {i.severity}", *remarks, f"what was {run.verdict} is over"]
+    elif remarks and recovered(run):
+        remarks.append("all recovered")
+    text += f" ({', '.join(remarks)})" if remarks else ""
     if named:
         text += f"; {page.say(run.run, limit=NAME).plain}"
     more = page.say("  (all of it: --format markdown)", "label")

@@ -29,6 +29,7 @@ INTERNAL = frozenset(
         "excess in standard deviations", "threshold", "baseline points", "standard error", "ratio", "share", "median",
         "improvement", "progress before", "gain over the last quarter", "largest", "value", "rise", "change",
         "spikes so far", "spike score in percent", "recovery", "reports to recover", "share of the rise back",
+        "share of progress lost",
     }
 )  # fmt: skip
 """Evidence that shows how a detector decided: for the JSON, not for a person in a hurry."""

@@ -165,11 +165,11 @@ def _incident(n: Numbered, axis: str) -> list[str]:
     out = [f"### {n.number}. {i.severity}: {i.symptom}{first}", markdown(i.summary), _table(("", ""), _facts(i, axis))]
     if n.again:
         out.append(f"**And again** {markdown(again(n, axis))}.")
-    if i.precursors:
+    if announced := heralds(i):
         before = [
             f"{symptoms} on {code(p.series, NAME)} at {axis_word(axis)} {p.onset_step}: {markdown(p.lead)}; "
             f"{markdown(p.summary)}"
-            for symptoms, p in heralds(i)
+            for symptoms, p in announced
         ]
         out.append("**Before it**\n\n" + _list(before))
     if i.also:

@@ -119,10 +119,14 @@ def rank(word: str, order: Sequence[str] = SEVERITIES) -> int:
 
 
 def heralds(i: IncidentReport) -> list[tuple[str, Precursor]]:
-    """Return the precursors with their symptoms; several on one series at one step are one event, told once."""
+    """Return the precursors with their symptoms; several on one series at one step are one event, told once.
+
+    What began in the same report of the naming series is that event itself.
+    """
     events: dict[tuple[str, int], list[Precursor]] = {}
     for p in i.precursors:
-        events.setdefault((p.series, p.onset_step), []).append(p)
+        if p.lead_steps > 0 or p.series not in i.series[:1]:
+            events.setdefault((p.series, p.onset_step), []).append(p)
     return [(", ".join(dict.fromkeys(p.symptom for p in same)), same[0]) for same in events.values()]
 
 

@@ -59,14 +59,20 @@ class Incident:
         return max(f.severity for f in self.findings)
 
     @property
+    def causal(self) -> tuple[Finding, ...]:
+        """Its findings without those that the naming one explains: a standstill may be dated back before its cause."""
+        family = self.lead.family
+        return tuple(f for f in self.findings if family not in EXPLAINED_BY.get(f.family, ()))
+
+    @property
     def onset(self) -> Finding:
         """The finding with the earliest onset."""
-        return min(self.findings, key=lambda f: (f.onset_step, f.row, f.rule, f.tag))
+        return min(self.causal, key=lambda f: (f.onset_step, f.row, f.rule, f.tag))
 
     @property
     def precursors(self) -> tuple[Finding, ...]:
         """Findings of other symptoms that began no later than the lead, earliest first."""
-        early = [f for f in self.findings if f.symptom != self.symptom and f.onset_step <= self.lead.onset_step]
+        early = [f for f in self.causal if f.symptom != self.symptom and f.onset_step <= self.lead.onset_step]
         return tuple(sorted(early, key=lambda f: (f.onset_step, f.row, f.rule)))
 
     @property
@@ -190,9 +196,13 @@ def _incident(run: str, members: list[Finding]) -> Incident:
     return Incident(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12], run, tuple(members), lead)
 
 
-def _leads(f: Finding, back: bool) -> tuple[int, bool, int, int, str, str, str]:
-    """The worst finding leads; of equals one that has not come back, then the outcome before its heralds."""
-    return (-f.severity, back, _rank(f.symptom), f.detected_step, f.source, f.tag, f.rule)
+def _leads(f: Finding, back: bool) -> tuple[int, bool, int, bool, int, str, str, str]:
+    """The worst finding leads; of equals one that has not come back, then the outcome before its heralds.
+
+    Of what came back in the end the finding leads that says so.
+    """
+    given_up = back and not f.is_back
+    return (-f.severity, back, _rank(f.symptom), given_up, f.detected_step, f.source, f.tag, f.rule)
 
 
 def _is_back(f: Finding, members: Iterable[Finding]) -> bool:

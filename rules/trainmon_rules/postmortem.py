@@ -11,7 +11,7 @@ import numpy as np
 from trainmon_rules.diagnosis import Diagnosis, Knowledge, diagnose
 from trainmon_rules.diagnosis.fixes import in_one_voice
 from trainmon_rules.engine import Session
-from trainmon_rules.findings import Severity, State
+from trainmon_rules.findings import Finding, Severity, State
 from trainmon_rules.incidents import Incident
 from trainmon_rules.leads import precursors
 from trainmon_rules.report import Blind, Curve, IncidentReport, RunReport
@@ -155,13 +155,20 @@ def _time(value: float) -> float | None:
 
 
 def _over(incident: Incident) -> tuple[int | None, str | None]:
-    """Return when an incident was over, and how it ended in the words of the finding that came back least."""
-    if incident.state is not State.RESOLVED:
-        return None, None
-    last = max(incident.findings, key=lambda f: (f.resolved_step or 0, f is incident.lead))
+    """Return when an incident was over, and how it ended (or how much is back) in the words of what came back least."""
     least = [f for f in incident.findings if f.grade is incident.grade]
+    if incident.state is not State.RESOLVED:
+        return None, _so_far(incident, least) if incident.grade else None
+    last = max(incident.findings, key=lambda f: (f.resolved_step or 0, f is incident.lead))
     how = last if last in least else max(least, key=lambda f: (f is incident.lead, f.resolved_step or 0))
     return last.resolved_step, how.recovery
+
+
+def _so_far(incident: Incident, least: Sequence[Finding]) -> str:
+    """Return the grade of what goes on, in words."""
+    word = f"{incident.grade} recovered"
+    shares = [f.evidence["share of the rise back"] for f in least if "share of the rise back" in f.evidence]
+    return f"{word}: {100 * shares[-1]:.0f} % of the rise came back" if shares else word
 
 
 def _also(incident: Incident) -> tuple[str, ...]:

@@ -168,11 +168,13 @@ def test_precursors_of_one_event_are_told_once(make):
     twin = replace(p, symptom="grad-explosion", rule="grad-explosion")
     later = replace(p, symptom="loss-spike", series="train/loss", onset_step=1480, lead="the loss led", summary="up")
     i = make.incident(precursors=(p, twin, later))
-    text = " ".join(render_text(make.report(make.run(incidents=(i,)))).split())
+    text = flat(render_text(make.report(make.run(incidents=(i,)))))
     assert text.count("grad norm 14.2 x its level of 1.02") == 1
     assert "step 1480: the loss led; up" in text
     page = render_markdown(make.report(make.run(incidents=(i,))))
     assert "- grad-spike, grad-explosion on `train/grad_norm` at step 1460" in page
+    itself = replace(p, symptom="loss-spike", series="train/loss", onset_step=1500, lead_steps=0, summary="the same")
+    assert "the same" not in render_text(make.report(make.run(incidents=(make.incident(precursors=(p, itself)),))))
 
 
 def test_how_a_detector_decided_is_not_for_the_terminal(make):
@@ -199,6 +201,65 @@ def test_a_spike_that_recovered_says_so_at_once(make):
     text = render_text(make.report(make.run(verdict="warning", incidents=(spike,))))
     assert "1  WARNING loss-spike, recovered  since step 1500" in text
     assert "WARNING  loss-spike on train/loss since step 1500, recovered" in text
+
+
+def flat(text):
+    return " ".join(text.split())
+
+
+def test_what_did_not_come_back_is_not_called_recovered(make):
+    spike = {"severity": "warning", "symptom": "loss-spike", "state": "resolved", "resolved_step": 1650}
+    partly = make.incident(grade="partly", recovery="partly recovered: 80 % of the rise came back", **spike)
+    run = make.run(verdict="warning", incidents=(partly,))
+    text = flat(render_text(make.report(run)))
+    assert "WARNING loss-spike, partly recovered since step 1500" in text
+    assert "until step 1650: partly recovered: 80 % of the rise came back" in text
+    assert text.count("WARNING loss-spike on train/loss since step 1500, partly recovered") == 1
+    assert "loss-spike; steps" in flat(render_text(make.report(run, make.healthy())))
+    lost = make.run(verdict="warning", incidents=(make.incident(grade="not", **spike),))
+    assert "since step 1500, not recovered" in flat(render_text(make.report(lost)))
+
+
+def test_what_goes_on_stands_at_the_end_before_what_was_worse(make):
+    over = make.incident(symptom="divergence", state="resolved", resolved_step=1600, grade="recovered", onset_step=900)
+    partly = make.incident(id="b" * 12, severity="warning", symptom="overfit", series=("val/loss",), onset_step=1700)
+    end = flat(render_text(make.report(make.run(incidents=(over, partly)))).split("\n\n")[-1])
+    assert end.startswith(
+        "CRITICAL overfit on val/loss since step 1700, not recovered "
+        "(a warning, incident 2 of 2, what was critical is over)"
+    )
+
+
+def test_of_several_runs_one_in_which_something_goes_on_stands_at_the_end(make):
+    over = make.run(run="a", incidents=(make.incident(state="resolved", resolved_step=1600),))
+    on = make.run(run="b", verdict="warning", incidents=(make.incident(severity="warning", symptom="flat"),))
+    end = flat(render_text(make.report(over, on)).split("\n\n")[-1])
+    assert "2 runs: 1 critical, 1 warning" in end
+    assert "WARNING flat on train/loss since step 1500, not recovered; b" in end
+
+
+def test_many_critical_ones_that_are_over_do_not_push_out_what_goes_on(make):
+    over = [
+        make.incident(id=f"{n:012x}", symptom=f"s{n}", state="resolved", resolved_step=n, onset_step=n)
+        for n in range(100, 108)
+    ]
+    on = make.incident(id="f" * 12, severity="warning", symptom="flat", onset_step=1900)
+    text = render_text(make.report(make.run(incidents=(*over, on))))
+    assert "5  WARNING flat" in text
+    assert "CRITICAL  flat on train/loss" in text
+
+
+def test_what_happened_again_and_came_back_each_time_is_told_once(make):
+    same = {"severity": "warning", "symptom": "loss-spike", "state": "resolved"}
+    spikes = [make.incident(id=f"{n:012x}", onset_step=n, resolved_step=n + 5, **same) for n in range(100, 800, 100)]
+    other = make.incident(id="f" * 12, onset_step=1500)
+    text = render_text(make.report(make.run(incidents=(*spikes, other))))
+    assert text.count("loss-spike, recovered, the first of 7") == 1
+    assert "and again  6 times between steps 200 and 700, recovered each time" in text
+    assert "Also noted" not in text
+    assert "loss-spike 7 times, nonfinite" in render_text(
+        make.report(make.run(incidents=(*spikes, other)), make.healthy())
+    )
 
 
 def test_the_plot_marks_what_it_shows_only(make):

@@ -112,3 +112,79 @@ def test_what_is_not_explained_stays_an_incident_of_its_own(cause, effect):
 def test_an_evaluation_that_collapsed_explains_its_own_standstill():
     fell = replace(BROKEN, role="eval_metric", tag="acc")
     assert len(group("run", [fell, flat(900, role="eval_metric", tag="acc")])) == 1
+
+
+def test_a_spike_that_is_over_does_not_explain_a_standstill_seen_later():
+    over = replace(LOSS, resolved_step=120)
+    assert len(group("run", [over, flat(110)])) == 2  # seen at 170
+    assert len(group("run", [over, finding("flat", 110, 124, family="learning")])) == 1  # its end was not yet known
+
+
+def rate(onset, **more):
+    going_on = {"state": State.FIRING, "resolved_step": None}
+    return finding(
+        "lr-schedule", onset, onset + 1, family="schedule", tag="lr", role="learning_rate", **going_on | more
+    )
+
+
+@pytest.mark.parametrize("jump", [rate(100), rate(100, severity=Severity.INFO), rate(100, resolved_step=103)])
+def test_a_rate_that_jumped_leads_to_the_spike_that_follows_soon(jump):
+    [event] = group("run", [jump, finding("loss-spike", 110, 111)])
+    assert event.symptoms == {"lr-schedule", "loss-spike"}
+    [event] = group("run", [jump, finding("divergence", 290, 300, severity=Severity.CRITICAL)])
+    assert (event.symptom, [p.symptom for p in event.precursors]) == ("divergence", ["lr-schedule"])
+
+
+def test_a_rate_that_is_not_as_declared_does_not_swallow_every_spike_of_the_run():
+    assert len(group("run", [rate(100), finding("loss-spike", 2_000), finding("loss-spike", 9_000)])) == 3
+
+
+def test_a_silent_run_and_the_slowness_around_it_are_one():
+    silence = finding("stall", 500, 501, family="speed", severity=Severity.CRITICAL, resolved_step=501)
+    around = [
+        finding("throughput-drop", 501, 520, family="speed"),
+        finding("low-utilization", 500, 510, family="speed", tag="gpu"),
+    ]
+    [event] = group("run", [silence, *around])
+    assert event.symptom == "stall"
+
+
+def test_a_standstill_dated_back_before_its_cause_is_neither_the_onset_nor_a_precursor():
+    [event] = group("run", [BROKEN, flat(290)])
+    assert (event.onset.rule, event.precursors) == ("divergence", ())
+    assert "flat" in event.symptoms
+
+
+# ------------------------------------------------------------------------------- how it ended
+def graded(rule, onset, grade, **more):
+    return finding(rule, onset, evidence={"recovery": grade}, **more)
+
+
+@pytest.mark.parametrize(
+    ("findings", "grade"),
+    [
+        ([graded("loss-spike", 100, "recovered")], "recovered"),
+        ([LOSS], "recovered"),  # one that doesn't grade what is over
+        ([graded("loss-spike", 100, "partly"), graded("grad-spike", 99, "recovered", tag="grad_norm")], "partly"),
+        ([graded("loss-spike", 100, "partly"), graded("divergence", 110, "recovered")], "recovered"),  # seen last
+        ([graded("loss-spike", 100, "recovered"), graded("divergence", 110, "not", resolved_step=None)], "not"),
+        ([graded("loss-spike", 100, "recovered"), graded("grad-spike", 99, "not", tag="g", severity=Severity.INFO)],
+         "recovered"),
+        ([replace(LOSS, state=State.FIRING, resolved_step=None)], None),
+    ],
+)  # fmt: skip
+def test_an_incident_is_graded_by_what_was_seen_last_on_each_series_the_worst_of_all(findings, grade):
+    [event] = group("run", findings)
+    assert event.grade == grade
+
+
+def test_what_has_not_come_back_names_the_incident_before_what_has():
+    back, lasting = graded("divergence", 110, "recovered"), graded("grad-explosion", 111, "not", tag="grad_norm")
+    [event] = group("run", [back, lasting])
+    assert event.symptom == "grad-explosion"
+
+
+def test_the_outcome_names_it_before_the_loss_scale_that_announced_it():
+    scale = finding("loss-scale-collapse", 100, 103, tag="loss_scale", role="loss_scale")
+    [event] = group("run", [scale, finding("loss-spike", 130, 131)])
+    assert (event.symptom, [p.symptom for p in event.precursors]) == ("loss-spike", ["loss-scale-collapse"])

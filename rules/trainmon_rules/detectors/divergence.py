@@ -270,7 +270,7 @@ class Divergence(Detector):
         words["evidence"]["reports to recover"] = end - self.onset_index
         words["summary"] += f" and was back by step {step}"
         symptom = "loss-spike" if self.series.role in ("train_loss", "val_loss") else found.symptom
-        how = f"back at {short(now * (self.series.direction or 1))} by step {step}"
+        how = f"{self.series.tag} is back at {short(now * (self.series.direction or 1))} by step {step}"
         return resolved(found.changed(last_step=step, symptom=symptom, **words), step, how)
 
     def _words(self, progress: float) -> dict[str, Any]:

@@ -205,7 +205,7 @@ class Excursion(Detector):
         evidence = {"recovery": str(Recovery.RECOVERED), "reports to recover": e.reports, "share of the rise back": 1.0}
         summary, measured = self._words(e.baseline, e.peak, e.said["spikes so far"])
         found = e.finding.changed(last_step=e.last_step, summary=summary, evidence=measured | e.said | evidence)
-        return resolved(found, e.calm_since, f"back to its level after {e.reports} reports")
+        return resolved(found, e.calm_since, f"{self.series.tag} is back at its level after {e.reports} reports")
 
     def _close(self) -> None:
         self.episode = None

@@ -2,12 +2,15 @@
 
 What it detects: two of three reports above the robust baseline by six standard deviations (twelve while the
 baseline has fewer than twelve points), by 2 % of the level, three times the 95th percentile of the
-recent residuals and 1.3 times the isolated outliers that this series has anyway.
+recent residuals and 1.3 times the isolated outliers that this series has anyway. It says how much came back:
+`recovered` (five reports in a row within half the threshold, and after how many), else after 50 and 150 reports
+`partly` (at least half of the rise) or `not`; the number of spikes in the run so far, and the spike score.
 
 Why it matters: spikes cost progress, half of the lost ones never come back, and on large runs they announce
 divergence.
 
-Example: BLOOM-176B at iteration 31216: 2.20 → 5.10 within four steps, back to 2.22 thirty steps later.
+Example: BLOOM-176B at iteration 31216: 2.20 → 5.10 within four steps, back to 2.22 thirty steps later. Its gradient
+norm rose at iteration 31215: one report before the loss, four before the peak.
 
 When it is wrong: one report above is no spike (the same batch does that in every healthy run); it is counted
 only where reports are sparse, from twice the threshold on, and then as info. Up to 192 reports after a warm restart
@@ -18,7 +21,8 @@ Fixes: lower the peak learning rate, clip the gradient norm, lengthen the warm-u
 onset and resume from a checkpoint before it.
 
 Source: OLMo-core's rolling window with 6 standard deviations; made robust, with flagged reports left out of the
-baseline (Lightning Fabric, metaseq) and persistence (KillLossSpike, Marin).
+baseline (Lightning Fabric, metaseq) and persistence (KillLossSpike, Marin). The spike score is OLMo 2's (the share of
+reports far above those before), measured by this baseline.
 """
 
 from __future__ import annotations

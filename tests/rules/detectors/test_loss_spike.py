@@ -29,7 +29,7 @@ def test_its_story_names_level_peak_and_recovery():
     assert f.evidence["level before"] == pytest.approx(2.23, abs=0.05)
     assert f.evidence["peak"] == pytest.approx(4.3, abs=0.2)
     assert f.resolved_step == 405
-    assert f.recovery == "back to its level after 5 reports"
+    assert f.recovery == "loss is back at its level after 5 reports"
 
 
 def test_nan_before_the_spike_does_not_blind_it():
