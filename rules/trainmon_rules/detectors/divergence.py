@@ -34,7 +34,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
-from trainmon_rules.detectors.levels import doubled, far_from_start, is_saturated, median_error
+from trainmon_rules.detectors.levels import doubled, far_from_start, highest_median, is_saturated, median_error
 from trainmon_rules.detectors.recovery import grade, share_back
 from trainmon_rules.detectors.schedule import JUMP, restarted
 from trainmon_rules.findings import Finding, Recovery, Severity
@@ -210,11 +210,7 @@ class Divergence(Detector):
 
     def _highest(self, start: int, end: int) -> float:
         """Return the highest median of five consecutive reports among those from `start` on."""
-        y = self.series.judged_of(self.series.before(end, end - start).value)
-        y = y[np.isfinite(y)]
-        if len(y) < QUICK:
-            return -math.inf
-        return float(np.median(np.lib.stride_tricks.sliding_window_view(y, QUICK), axis=1).max())
+        return highest_median(self.series.judged_of(self.series.before(end, end - start).value), QUICK)
 
     def _severity(self, end: int, progress: float, now: float) -> Severity:
         """Critical once it has lasted and is still large."""

@@ -14,15 +14,16 @@ baseline of `series.baseline`, which leaves out what it flags, in place of mean 
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
-from trainmon_rules.detectors.recovery import grade, progress_lost, settled, share_back
+from trainmon_rules.detectors.episode import Episode, Hit
+from trainmon_rules.detectors.recovery import graded, settled
 from trainmon_rules.findings import Finding, Recovery, Severity
 from trainmon_rules.series import Baseline, Block, Series
 from trainmon_rules.series.robust import median
@@ -35,33 +36,6 @@ LASTING = 50  # reports after which one that isn't back is graded
 OVER = 150  # reports after which it is the new level and no excursion any more
 WEAK = 0.5  # of the threshold: the second hit while the baseline is short
 GAP = 2  # calm reports in a row within the first blows of an excursion
-
-
-@dataclass(slots=True)
-class Hit:
-    """One report above the threshold."""
-
-    index: int
-    step: int
-    time: float
-    value: float
-    excess: float
-
-
-@dataclass(slots=True)
-class Episode:
-    """An open excursion: the baseline it is measured against, its peak, and how it goes on."""
-
-    baseline: Baseline
-    onset: Hit
-    peak: Hit
-    finding: Finding
-    said: dict[str, Any]  # what was counted when it opened
-    reports: int = 1  # since the onset
-    calm: int = 0
-    calm_since: int = 0  # step
-    last_step: int = 0
-    lasts: bool = False  # graded already
 
 
 class Excursion(Detector):
@@ -227,12 +201,13 @@ class Excursion(Detector):
         return e.finding.changed(last_step=e.last_step, summary=summary, evidence=evidence | e.said | how)
 
     def _grade(self, e: Episode, level: float) -> dict[str, Any]:
-        before = e.baseline.level
-        share = share_back(before, before + e.peak.excess, level)
-        out = {"recovery": str(grade(share)), "share of the rise back": share, "level now": self.natural(level)}
-        first = self.series.judged_of(self.series.first[:5])
-        lost = None if self.series.log else progress_lost(median(first[np.isfinite(first)]), before, level)
-        return out if lost is None else out | {"share of progress lost": lost}
+        start = math.nan
+        if not self.series.log:
+            first = self.series.judged_of(self.series.first[:5])
+            start = median(first[np.isfinite(first)])
+        return graded(e.baseline.level, e.baseline.level + e.peak.excess, level, start) | {
+            "level now": self.natural(level)
+        }
 
     def _words(
         self, b: Baseline, peak: Hit, number: int, how: Mapping[str, Any] | None = None

@@ -28,7 +28,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from trainmon_rules.detectors.excursion import HITS, Episode, Hit
+from trainmon_rules.detectors.episode import Episode, Hit
+from trainmon_rules.detectors.excursion import HITS
 from trainmon_rules.detectors.grad_spike import GradSpike
 from trainmon_rules.findings import Severity
 from trainmon_rules.series import Baseline, Block

@@ -27,7 +27,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trainmon_rules.detectors.excursion import HITS, Episode, Excursion, Hit
+from trainmon_rules.detectors.episode import Episode, Hit
+from trainmon_rules.detectors.excursion import HITS, Excursion
 from trainmon_rules.findings import Severity
 from trainmon_rules.series import Baseline, Block
 from trainmon_rules.words import short

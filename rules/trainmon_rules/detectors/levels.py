@@ -41,6 +41,14 @@ def median_error(past: FloatArray, m: int) -> float:
     return error
 
 
+def highest_median(y: FloatArray, n: int) -> float:
+    """Return the highest median of `n` consecutive finite points; minus infinity of fewer."""
+    y = y[np.isfinite(y)]
+    if len(y) < n:
+        return -math.inf
+    return float(np.median(np.lib.stride_tricks.sliding_window_view(y, n), axis=1).max())
+
+
 def is_saturated(value: float) -> bool:
     """Whether a loss is −log of the smallest float: softmax has put nothing on the right class (Caffe)."""
     return abs(value - 87.3365) < 2e-4

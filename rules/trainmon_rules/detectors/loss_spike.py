@@ -34,7 +34,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trainmon_rules.detectors.excursion import HITS, Episode, Excursion, Hit
+from trainmon_rules.detectors.episode import Episode, Hit
+from trainmon_rules.detectors.excursion import HITS, Excursion
 from trainmon_rules.detectors.schedule import restarted
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.series import Baseline, Block, Series

@@ -10,6 +10,7 @@ recovering, not fully recovering); half as the border is ours.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,17 @@ def settled(judged: FloatArray) -> float:
     return median(last[np.isfinite(last)])
 
 
-def progress_lost(start: float, before: float, now: float) -> float | None:
-    """Return which share of the way from `start` down to `before` is lost at `now`; None where there was no way."""
+def graded(before: float, peak: float, now: float, start: float) -> dict[str, Any]:
+    """Return the evidence for a rise that isn't back: its grade, the share that is, and the share of progress lost.
+
+    Parameters
+    ----------
+    before, peak, now : float
+        Level before the rise, its peak and the level now.
+    start : float
+        Level at the run's beginning, NaN where it isn't known.
+    """
+    share = share_back(before, peak, now)
+    evidence: dict[str, Any] = {"recovery": str(grade(share)), "share of the rise back": share}
     made, lost = start - before, now - before
-    return lost / made if made > 0 and 0 < lost <= made else None
+    return evidence | {"share of progress lost": lost / made} if made > 0 and 0 < lost <= made else evidence

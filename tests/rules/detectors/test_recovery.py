@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.engine import findings, incidents, session
-from trainmon_rules.detectors.recovery import grade, progress_lost, share_back
+from trainmon_rules.detectors.recovery import grade, graded, share_back
 from trainmon_rules.diagnosis import Knowledge
 from trainmon_rules.findings import Recovery, Severity, State
 from trainmon_rules.postmortem import report_runs
@@ -191,6 +191,7 @@ def test_the_measures():
     assert share_back(2.0, 5.0, 7.0) == 0.0
     assert share_back(2.0, 2.0, 2.0) == share_back(2.0, np.inf, 3.0) == 0.0
     assert (grade(0.5), grade(0.49)) == (Recovery.PARTLY, Recovery.NOT)
-    assert progress_lost(10.0, 2.0, 4.0) == 0.25
-    assert progress_lost(10.0, 2.0, 11.0) is None
-    assert progress_lost(2.0, 2.0, 3.0) is None
+    known = {"recovery": "partly", "share of the rise back": 0.5, "share of progress lost": 0.25}
+    assert graded(2.0, 6.0, 4.0, start=10.0) == known
+    for start in (2.0, 3.0, np.nan):  # nothing learned before, less than what is lost, not known
+        assert "share of progress lost" not in graded(2.0, 6.0, 4.0, start=start)
