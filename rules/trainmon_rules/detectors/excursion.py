@@ -94,18 +94,19 @@ class Excursion(Detector):
         index = block.start + i
         self.hits.append(Hit(index, int(block.step[i]), float(block.time[i]), float(block.value[i]), excess))
         near = [h for h in self.hits if h.index > index - AMONG]
-        first = self._first(near[0], b) if len(near) > 1 else near[0]
-        severity = self.opens(block, i, b, [first, *near[1:]])
+        several = len(near) > 1
+        severity = self.opens(block, i, b, [self._first(near[0], b), *near[1:]] if several else near)
         if severity is not None:
-            yield self._open(block, i, b, first, max([first, *near], key=lambda h: h.excess), severity)
+            onset = self._first(near[0], b, GAP) if several else near[0]
+            yield self._open(block, i, b, onset, max([onset, *near], key=lambda h: h.excess), severity)
 
-    def _first(self, hit: Hit, b: Baseline) -> Hit:
-        """Return where it began: the first report above half the threshold, over gaps of at most two calm ones."""
+    def _first(self, hit: Hit, b: Baseline, gap: int = 0) -> Hit:
+        """Return where it began: the first report above half the threshold, over gaps of at most so many calm ones."""
         ring = self.series.before(hit.index, 16)
         excess = self.series.judged_of(ring.value) - b.level
         first = len(excess)
         for i in np.flatnonzero(excess > WEAK * b.threshold)[::-1].tolist():
-            if first - i > GAP + 1:
+            if first - i > gap + 1:
                 break
             first = i
         if first == len(excess):
