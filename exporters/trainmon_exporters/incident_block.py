@@ -13,7 +13,7 @@ from rich.text import Text
 
 from trainmon_exporters.page import COLUMN, INDENT, Page
 from trainmon_exporters.story import NAME, Numbered, advice_key, again, heralds
-from trainmon_exporters.wording import change_lines, ending, in_short, moment, note, outcome, short_name, since
+from trainmon_exporters.wording import change_lines, ending, in_short, is_back, moment, note, outcome, short_name, since
 from trainmon_rules.report import Cause, Fix, IncidentReport, Route, RunReport
 from trainmon_rules.words import short
 
@@ -81,7 +81,7 @@ def print_incident(page: Page, numbered: Numbered, run: RunReport, said: Said, m
 
 def _title(page: Page, numbered: Numbered, axis: str) -> None:
     i = numbered.incident
-    back = f", {outcome(i)}" if i.state == "resolved" else ""
+    back = ", recovered" if is_back(i) else ""
     back += f", the first of {numbered.times:,}" if numbered.again else ""
     end = f"; until {ending(i, axis)}" if i.state == "resolved" or i.superseded else f"; {outcome(i)}"
     page.put(

@@ -89,7 +89,7 @@ class Incident:
 
         None while it isn't known: something goes on that can't be graded yet.
         """
-        told = [f for f in self.findings if f.severity > Severity.INFO] or list(self.findings)
+        told = [f for f in self.causal if f.severity > Severity.INFO] or list(self.causal)
         last: dict[str, Finding] = {}
         for f in sorted(told, key=_over):
             last[f.tag] = f
@@ -178,7 +178,7 @@ def _explains(cause: Finding, effect: Finding, reach: int) -> bool:
     """Whether one finding is the cause of another that began no earlier.
 
     A changed rate leads to an instability soon or not at all. What stops learning does so while it goes on: a spike
-    that came back long ago doesn't explain a plateau.
+    that came back long ago doesn't explain a plateau; one that didn't come back does, if it began with it.
     """
     if cause.family not in EXPLAINED_BY.get(effect.family, ()) or effect.onset_step < cause.onset_step - reach:
         return False
@@ -186,6 +186,8 @@ def _explains(cause: Finding, effect: Finding, reach: int) -> bool:
         return effect.onset_step <= cause.onset_step + SOON * reach
     if cause.severity < Severity.WARNING or (cause.role in HELD_OUT and cause.tag != effect.tag):
         return False
+    if cause.grade in (Recovery.PARTLY, Recovery.NOT):  # over, but what it cost is not back
+        return _lasts_until(cause, effect.onset_step, reach)
     return _lasts_until(cause, effect.detected_step, DATED_BACK * max(1, cause.interval))
 
 
@@ -206,8 +208,9 @@ def _leads(f: Finding, back: bool) -> tuple[int, bool, int, bool, int, str, str,
 
 
 def _is_back(f: Finding, members: Iterable[Finding]) -> bool:
-    """Whether a finding is over and its tag came back, by what was seen on it last."""
-    return f.state is State.RESOLVED and max((m for m in members if m.tag == f.tag), key=_over).is_back
+    """Whether a finding is over and its tag came back, by what its family saw on it last."""
+    alike = [m for m in members if (m.tag, m.family) == (f.tag, f.family)]
+    return f.state is State.RESOLVED and max(alike, key=_over).is_back
 
 
 def _over(f: Finding) -> tuple[float, int]:

@@ -212,12 +212,13 @@ def test_what_did_not_come_back_is_not_called_recovered(make):
     partly = make.incident(grade="partly", recovery="partly recovered: 80 % of the rise came back", **spike)
     run = make.run(verdict="warning", incidents=(partly,))
     text = flat(render_text(make.report(run)))
-    assert "WARNING loss-spike, partly recovered since step 1500" in text
-    assert "until step 1650: partly recovered: 80 % of the rise came back" in text
+    assert "WARNING loss-spike since step 1500" in text
+    assert "; until step 1650: partly recovered: 80 % of the rise came back" in text
     assert text.count("WARNING loss-spike on train/loss since step 1500, partly recovered") == 1
     assert "loss-spike; steps" in flat(render_text(make.report(run, make.healthy())))
     lost = make.run(verdict="warning", incidents=(make.incident(grade="not", **spike),))
     assert "since step 1500, not recovered" in flat(render_text(make.report(lost)))
+    assert ", recovered" not in flat(render_text(make.report(lost)))
 
 
 def test_what_goes_on_stands_at_the_end_before_what_was_worse(make):

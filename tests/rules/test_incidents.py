@@ -120,6 +120,13 @@ def test_a_spike_that_is_over_does_not_explain_a_standstill_seen_later():
     assert len(group("run", [over, finding("flat", 110, 124, family="learning")])) == 1  # its end was not yet known
 
 
+def test_a_spike_that_did_not_come_back_explains_the_standstill_that_began_with_it():
+    lost = replace(LOSS, resolved_step=250, evidence={"recovery": "not"})
+    [event] = group("run", [lost, finding("flat", 90, 800, family="learning", resolved_step=None, state=State.ENDED)])
+    assert (event.symptom, event.grade, event.onset) == ("loss-spike", "not", lost)  # the standstill can't be graded
+    assert len(group("run", [lost, finding("flat", 400, 800, family="learning")])) == 2
+
+
 def rate(onset, **more):
     going_on = {"state": State.FIRING, "resolved_step": None}
     return finding(

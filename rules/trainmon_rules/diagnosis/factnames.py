@@ -20,6 +20,7 @@ DERIVED: Mapping[str, str] = {
     "log_start": "first step of the log",
     "after_resume": "whether it began within 20 reports of a resume",
     "recovered": "whether the series came back",
+    "grade": "how much of a rise came back: recovered, partly or not; unknown while it is too early to say",
     "reports_long": "how many reports it lasted",
     "times_seen": "how often this symptom was seen in the run",
     "progress": "part of the planned steps done at the onset",

@@ -99,6 +99,8 @@ def _incident_facts(incident: Incident, run: Run) -> dict[str, Any]:
         "times_seen": len({(f.attempt, f.onset_step) for f in run.findings.values() if f.symptom == lead.symptom}),
         "nan_hidden": any("loss beside it" in f.evidence for f in incident.findings),
     }
+    if incident.grade is not None:
+        facts["grade"] = str(incident.grade)
     if "reward_margin" in run.roles or "preference_method" in read_settings(run.facts):
         facts["preference_run"] = True
     return facts

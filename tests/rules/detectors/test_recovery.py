@@ -184,6 +184,19 @@ def test_the_report_says_how_much_is_back_of_what_goes_on():
     assert i.recovery.startswith("partly recovered: 7")
 
 
+@pytest.mark.parametrize(("rise", "back"), [(0.6, True), (np.where(SINCE < 9, 2.0, 0.0), False)])
+def test_who_lost_something_for_good_is_sent_back_to_a_checkpoint(rise, back):
+    """A rise of 7 % of the progress is no divergence; what it lost is lost all the same."""
+    [i] = [
+        i
+        for i in report_runs(session({"loss": spiked(rise)}), Knowledge.load())[0].incidents
+        if i.symptom == "loss-spike"
+    ]
+    going_back = "Go back to the last checkpoint before step 400" in i.fixes[0].action
+    assert going_back is back
+    assert i.fixes[0].change == ({"skip_batches": 100} if back else {"max_grad_norm": 1.0})
+
+
 # ------------------------------------------------------------------------------------------- the measures
 def test_the_measures():
     assert share_back(2.0, 5.0, 2.0) == 1.0
