@@ -635,6 +635,7 @@ def test_a_mistake_that_the_data_would_make_is_put_right():
     fixed = put_right(by_id["mistake-nan"], wrong_first)
     assert [(r.sheet, r.rank) for r in fixed] == [
         ("gradient-management", "primary"),
+        ("batch-size-and-memory-tradeoffs", "also"),
         ("learning-rate-scheduling", "secondary"),
     ]
     alone = put_right(by_id["mistake-overfitting"], [Route("overfitting-prevention", "primary", "x")])

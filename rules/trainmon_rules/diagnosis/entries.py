@@ -11,6 +11,8 @@ from trainmon_rules.diagnosis.factnames import fact_names
 from trainmon_rules.diagnosis.table import (
     Alternative,
     CauseRule,
+    Clarification,
+    Elsewhere,
     Evidence,
     FixRule,
     Mistake,
@@ -26,6 +28,17 @@ from trainmon_rules.vocabulary import vocabulary
 
 RANKS = ("primary", "secondary", "also", "cross-pack")
 MARGIN = 2.0  # lead of the best cause over the next from which on the log has decided
+ROW_KEYS: Mapping[str, frozenset[str]] = {
+    "sections": frozenset({"names", "keywords", "questions", "ask_first", "table", "note"}),
+    "loss_behaviour": frozenset({"behaviour", "causes", "symptom"}),
+    "gpu_utilization": frozenset({"utilization", "causes", "ask"}),
+    "dataset_size": frozenset({"size"}),
+    "direct_questions": frozenset({"query", "examples"}),
+    "modern_triggers": frozenset({"triggers"}),
+    "scenarios": frozenset({"name", "why_order", "mistakes"}),
+    "boundaries": frozenset({"topic"}),
+}
+"""The parts of the table, and what a row of each says beside its routes."""
 ALWAYS = {"symptom", "onset_step", "usual_rate_low", "usual_rate_high", "usual_rate_start"}  # facts of every incident
 
 
@@ -50,7 +63,7 @@ def fields_of(entry: Any, allowed: Collection[str], needed: Collection[str], whe
 def question_of(name: str, entry: Any) -> Question:
     """Return a question from its entry."""
     where = f"routing.yaml: questions: {name}"
-    fields_of(entry, {"ask", "facts", "set", "example", "tries", "also_set"}, {"ask", "facts"}, where)
+    fields_of(entry, {"ask", "facts", "set", "example", "tries", "also_set", "answers"}, {"ask", "facts"}, where)
     for fact in entry["facts"]:
         known(fact, fact_names(), "fact", where)
     if "set" in entry:
@@ -60,7 +73,30 @@ def question_of(name: str, entry: Any) -> Question:
     tries, also = tuple(entry.get("tries", ())), dict(entry.get("also_set", {}))
     for key in also:
         known(key, vocabulary(), "setting", where)
-    return Question(name, entry["ask"], tuple(entry["facts"]), entry.get("set"), entry.get("example"), tries, also)
+    facts, answers = tuple(entry["facts"]), tuple(entry.get("answers", ()))
+    return Question(name, entry["ask"], facts, entry.get("set"), entry.get("example"), tries, also, answers)
+
+
+def clarification_of(entry: Any, rows: Collection[str], questions: Collection[str], where: str) -> Clarification:
+    """Return a vague query and its question."""
+    needed = {"id", "query", "ask", "why"}
+    fields_of(entry, needed | {"answers", "question", "then", "avoids"}, needed, where)
+    if ("answers" in entry) == ("question" in entry):
+        raise BadConfig(f"{where}: needs answers or a question of the table, one of them")
+    if "question" in entry:
+        known(entry["question"], questions, "question", where)
+    for row in (*entry.get("then", {}).values(), *filter(None, [entry.get("avoids")])):
+        known(row, rows, "row of the table", where)
+    return Clarification(
+        entry["id"], entry["query"], entry["ask"], entry["why"], tuple(entry.get("answers", ())),
+        entry.get("question"), dict(entry.get("then", {})), entry.get("avoids"),
+    )  # fmt: skip
+
+
+def elsewhere_of(entry: Any, packs: Collection[str], where: str) -> Elsewhere:
+    """Return something that another pack is for."""
+    fields_of(entry, {"id", "what", "use"}, {"id", "what", "use"}, where)
+    return Elsewhere(entry["id"], entry["what"], known(entry["use"], packs, "pack", where))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +126,11 @@ class EntryReader:
 
     def row(self, part: str, entry: Any, where: str) -> Row:
         """Return a row of one of the table's parts."""
-        mapping(entry, where)
-        for key in ("id", "routes"):
-            if key not in entry:
-                raise BadConfig(f"{where}: the key {key!r} is missing")
+        fields_of(entry, {"id", "routes", "when", "own", "avoids", *ROW_KEYS[part]}, {"id", "routes"}, where)
         where = f"{where} ({entry['id']})"
         when = check_condition(entry.get("when", {}), fact_names(), where)
+        if "symptom" in entry:
+            known(entry["symptom"], SYMPTOMS, "symptom", where)
         rest = {k: v for k, v in entry.items() if k not in ("id", "routes", "when")}
         return Row(entry["id"], part, self.routes(entry["routes"], where), when, rest)
 
@@ -122,6 +157,7 @@ class EntryReader:
             entry.get("ask"),
             self.routes(entry["correct"], where),
             entry["why"],
+            wrong.get("action", ""),
         )
 
     def cause(self, name: str, entry: Any) -> CauseRule:

@@ -28,7 +28,7 @@ class Question:
 
     It is answered if any of `facts` is known; `set` is the `--set` key that answers it (None where only the
     log can), `example` a value to show, `tries` the answers to think through; `also_set` are further keys that answer
-    a part of it, with an example each.
+    a part of it, with an example each; `answers` what to tell `trainmon route` where no key can.
     """
 
     id: str
@@ -38,6 +38,7 @@ class Question:
     example: Any = None
     tries: tuple[Any, ...] = ()
     also_set: Mapping[str, Any] = field(default_factory=dict)
+    answers: tuple[str, ...] = ()
 
     def text(self, facts: Mapping[str, Any]) -> str:
         """Return the question with the way to answer it, less what is known already."""
@@ -48,8 +49,35 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class Clarification:
+    """A vague query and the one question to ask of it.
+
+    `answers` are the queries to go on with; `question` is that of the table which asks the same, and `then` the row
+    for each answer to it; `avoids` names a mistake.
+    """
+
+    id: str
+    query: str
+    ask: str
+    why: str
+    answers: tuple[str, ...] = ()
+    question: str | None = None
+    then: Mapping[str, str] = field(default_factory=dict)
+    avoids: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What the table is not for, and the pack that is."""
+
+    id: str
+    what: str
+    use: str
+
+
+@dataclass(frozen=True, slots=True)
 class Mistake:
-    """A wrong route and the right one. `how` is "primary" or "alone"; `wrong` a sheet or pack, "" for a habit."""
+    """A wrong route and the right one. `how` is "primary" or "alone"; `wrong` a sheet or pack, else it is a `habit`."""
 
     id: str
     says: str
@@ -60,6 +88,13 @@ class Mistake:
     ask: str | None
     correct: tuple[Route, ...]
     why: str
+    habit: str = ""
+
+    @property
+    def warning(self) -> str:
+        """What not to do, and why."""
+        wrong = f"{self.wrong} {'alone' if self.how == 'alone' else 'first'}" if self.wrong else self.habit
+        return f"{wrong}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +179,15 @@ class Table:
 
     sheets: Mapping[str, str]
     packs: Mapping[str, Mapping[str, str]]
-    dont_use_for: tuple[Mapping[str, str], ...]
+    covers: str
+    principles: tuple[str, ...]
+    use_when: tuple[str, ...]
+    dont_use_for: tuple[Elsewhere, ...]
     rows: Mapping[str, Row]
     questions: Mapping[str, Question]
-    clarifications: tuple[Mapping[str, str], ...]
+    clarifications: tuple[Clarification, ...]
     mistakes: tuple[Mistake, ...]
+    checklists: Mapping[str, str]  # by symptom
     causes: Mapping[str, CauseRule]
     symptoms: Mapping[str, SymptomEntry]
     rewordings: tuple[Rewording, ...] = ()
