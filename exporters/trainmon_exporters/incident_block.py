@@ -74,7 +74,7 @@ def print_incident(page: Page, numbered: Numbered, run: RunReport, said: Said, m
         _fix(page, n, fix)
     _routes(page, i.routes, first)
     if main:
-        _also(page, i.routes)
+        _also(page, i.routes, i.checklist)
     for n, question in enumerate(i.questions):
         page.field("" if n else "question", page.say(question, "copy"))
 
@@ -179,12 +179,14 @@ def _routes(page: Page, routes: tuple[Route, ...], first_time: bool) -> None:
     page.field("read", name, page.say(f": {first.why}"))
 
 
-def _also(page: Page, routes: tuple[Route, ...]) -> None:
-    """Print the names of what else to read."""
+def _also(page: Page, routes: tuple[Route, ...], checklist: str | None) -> None:
+    """Print the names of what else to read, and the list to go through."""
     sheets = [short_name(r.sheet) for r in routes[1:] if r.pack is None]
     foreign = [r.sheet for r in routes if r.pack is not None]
     more = [", ".join(sheets)]
     if foreign:
         more.append(f"{', '.join(foreign)} (another pack's topic, not shipped)")
+    if checklist:
+        more.append(f"step by step: trainmon explain {checklist}")
     if text := "; ".join(filter(None, more)):
         page.field("also", page.say(text))

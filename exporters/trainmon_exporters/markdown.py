@@ -179,6 +179,8 @@ def _incident(n: Numbered, axis: str) -> list[str]:
         out.append("**Do first**\n\n" + "\n".join(_fix(k + 1, f) for k, f in enumerate(i.fixes)))
     if i.routes:
         out.append("**Read**\n\n" + _list(f"{r.rank}: {code(r.sheet)} – {markdown(r.why)}" for r in i.routes))
+    if i.checklist:
+        out.append(f"Step by step: {code(f'trainmon explain {i.checklist}')}")
     if i.questions:
         out.append("**To know more**\n\n" + _list(map(markdown, i.questions)))
     return out

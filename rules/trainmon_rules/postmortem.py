@@ -142,6 +142,7 @@ def report_incident(
         routes=d.routes,
         fixes=d.fixes,
         questions=d.questions,
+        checklist=d.checklist,
     )
 
 

@@ -93,6 +93,7 @@ class IncidentReport:
     routes: tuple[Route, ...] = ()
     fixes: tuple[Fix, ...] = ()
     questions: tuple[str, ...] = ()
+    checklist: str | None = None  # the page of the manual to go through, where there is one
 
 
 @dataclass(frozen=True, slots=True)

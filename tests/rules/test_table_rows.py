@@ -84,7 +84,8 @@ def test_a_section_has_the_texts_keywords(section):
 
 
 QUESTIONS = {
-    "loss-behaviour": "Is loss completely flat from the start, decreasing very slowly, or was it learning then stopped?",
+    "loss-behaviour": "Is loss completely flat from the start, decreasing very slowly, or was it learning then "
+    "stopped?",
     "any-nan": "Any NaN or Inf values in your loss?",
     "optimizer-and-rate": "What optimizer and learning rate are you using?",
     "loss-curve": "What does your loss curve look like over time?",

@@ -35,6 +35,7 @@ class Diagnosis:
     routes: tuple[Route, ...] = ()
     advice: tuple[Advice, ...] = ()
     questions: tuple[str, ...] = ()
+    checklist: str | None = None
 
     @property
     def fixes(self) -> tuple[Fix, ...]:
@@ -92,6 +93,7 @@ def diagnose(incident: Incident, run: Run, knowledge: Knowledge) -> Diagnosis:
         routes=_routes(entry, table, facts, alive),
         advice=advise([*entry.fixes, *(f for r in alive for f in r.rule.fixes)], facts),
         questions=(question.text(facts),) if question else (),
+        checklist=table.checklists.get(entry.id),
     )
 
 

@@ -1,4 +1,4 @@
-"""The manual: one page of Markdown for each sheet, symptom, rule, cause and pack, by its name.
+"""The manual: one page of Markdown for each sheet, symptom, rule, cause, checklist and pack, by its name.
 
 Nothing is written here: a sheet or a pack has a page of its own, a rule's is its detector's module text with the
 parameters in force, the others come from the knowledge files.
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from trainmon_rules.detectors import DETECTORS, Rule
+from trainmon_rules.diagnosis import checklists
 from trainmon_rules.diagnosis.knowledge import pack_text, sheet_text, shipped_table
 from trainmon_rules.diagnosis.table import CauseRule, Condition, FixRule, SymptomEntry, Table
 from trainmon_rules.errors import BadConfig
@@ -28,7 +29,8 @@ CLOSE = 3  # names suggested for one that isn't known
 def names(rules: Sequence[Rule]) -> dict[str, list[str]]:
     """Return every name that has a page, by kind; a symptom and the rule that finds it may share one."""
     table = shipped_table()
-    every = (table.sheets, table.symptoms, (r.name for r in rules), table.causes, table.packs, (SETTINGS,))
+    lists = (*checklists.shipped_checklists().names, SETTINGS)
+    every = (table.sheets, table.symptoms, (r.name for r in rules), table.causes, table.packs, lists)
     return {kind: list(found) for kind, found in zip(KINDS, every, strict=True)}
 
 
@@ -38,7 +40,8 @@ def explain(name: str, rules: Sequence[Rule]) -> str:
     Parameters
     ----------
     name : str
-        A sheet (its beginning will do), symptom, rule, cause or pack, or "settings"; spaces stand for hyphens.
+        A sheet (its beginning will do), symptom, rule, cause, pack or checklist, or "settings"; spaces stand for
+        hyphens.
     rules : sequence of Rule
         The rules in force, and those that are switched off.
 
@@ -54,6 +57,8 @@ def explain(name: str, rules: Sequence[Rule]) -> str:
         return sheet_text(name).strip() + "\n"
     if name == SETTINGS:
         return _settings() + "\n"
+    if name in known["list"]:
+        return checklists.page(name)
     pages = [_rule(r, table) for r in rules if r.name == name]
     if name in table.causes:
         pages.insert(0, _cause(table.causes[name], table))
@@ -93,6 +98,8 @@ def _symptom(s: SymptomEntry, table: Table, rules: Sequence[Rule]) -> str:
         out.append("## Do first, where it applies\n\n" + _fixes(s.fixes))
     if s.questions:
         out.append("## What may be asked\n\n" + "\n".join(f"- {table.questions[q].text({})}" for q, _ in s.questions))
+    if s.id in table.checklists:
+        out.append(f"## Go through\n\n- `trainmon explain {table.checklists[s.id]}`")
     return "\n\n".join(out)
 
 
