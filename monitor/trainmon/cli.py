@@ -174,6 +174,35 @@ def check(files: tuple[str, ...]) -> None:
 
 
 @main.command()
+@click.argument("text", nargs=-1, required=True, metavar="TEXT...")
+@click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--set",
+    "given",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Answer a question; may be repeated.",
+    shell_complete=answers,
+)
+def route(text: tuple[str, ...], fmt: str, given: tuple[str, ...]) -> None:
+    """Say what to read, or ask, about a problem told in words, without a log.
+
+    \b
+    trainmon route "my loss is NaN"
+    trainmon route "training is slow" --set gpu_utilization=35
+
+    Exit status: 0, also where nothing was recognised and the closest symptoms are listed; 2 for an empty TEXT.
+    """  # noqa: D301 - click reads the backspace
+    from trainmon.answers import parse_options  # noqa: PLC0415
+    from trainmon.guard import quietly  # noqa: PLC0415
+    from trainmon.speaking import show_route  # noqa: PLC0415
+    from trainmon_rules.routing import route as routed  # noqa: PLC0415
+
+    found = routed(" ".join(text), parse_options(given))
+    quietly(lambda: show_route(found, fmt))
+
+
+@main.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
     """Print the completion script for a shell.

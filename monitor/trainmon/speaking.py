@@ -17,6 +17,7 @@ from trainmon_rules.report import Report
 
 if TYPE_CHECKING:
     from trainmon_rules.inspection import Inspection
+    from trainmon_rules.routing import Routed
     from trainmon_rules.state import Settings
 
 
@@ -83,6 +84,19 @@ def show_rules(settings: Settings, fmt: str) -> None:
     else:
         _stdout()
         click.echo(render_rules_json(rules).encode("utf-8", "backslashreplace"), nl=False)
+
+
+def show_route(routed: Routed, fmt: str) -> None:
+    """Write the answer to a query to standard output."""
+    from trainmon_exporters.route_answer import print_routed, render_route_json  # noqa: PLC0415
+
+    if fmt == "text":
+        from trainmon_exporters.page import console_for  # noqa: PLC0415
+
+        print_routed(routed, console_for(_stdout()))
+    else:
+        _stdout()
+        click.echo(render_route_json(routed).encode("utf-8"), nl=False)
 
 
 def _stdout() -> TextIO:

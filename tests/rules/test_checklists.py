@@ -17,7 +17,7 @@ WORDS = {  # a word of each step of the texts' lists, in their order
     "nan-checklist": ["3–10×", "clip_grad_norm_", "inputs", "softcap", "QK-norm", "initialisation", "grad_accum_steps"],
     "slow-checklist": ["torch.compile", "matmul_precision", "non_blocking", "torch.profiler", "gc.freeze", "8 (bf16)"],
     "plateau-checklist": ["2–5×", "warm-up", "weight decay", "Print the rate", "too small"],
-    "oom-checklist": ["Smaller batch", "expandable_segments", "set_to_none", "to_empty", "checkpoint()", "bitsandbytes"],
+    "oom-checklist": ["Smaller batch", "expandable_segments", "set_to_none", "to_empty", "checkpoint()", "8-bit"],
     "sanity-checks": [
         "single batch", "capacity", "regularisation", "gradient norms", "augmented", "classes", "rate finder",
     ],

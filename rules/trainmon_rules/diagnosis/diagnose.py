@@ -97,6 +97,28 @@ def diagnose(incident: Incident, run: Run, knowledge: Knowledge) -> Diagnosis:
     )
 
 
+def suppose(symptom: str, facts: Mapping[str, Any], table: Table) -> Diagnosis:
+    """Return what the table alone says of a symptom: its routes and the one question, without a run.
+
+    Parameters
+    ----------
+    symptom : str
+        The symptom.
+    facts : mapping
+        What is known otherwise: settings by name.
+    table : Table
+        The routing table.
+    """
+    entry = table.symptoms[symptom]
+    known: dict[str, Any] = {**facts, "symptom": symptom, "symptoms": (symptom,)}
+    known |= placed(known, known.get("learning_rate"))
+    ranked = _rank(entry, table, known)
+    known["top_cause"] = _top(ranked)
+    question = _question(entry, table, known, _alive(ranked))
+    asked = (question.text(known),) if question else ()
+    return Diagnosis(routes=_routes(entry, table, known, ()), questions=asked)
+
+
 # ------------------------------------------------------------------------------------------------ causes
 def _rank(entry: SymptomEntry, table: Table, facts: Mapping[str, Any]) -> list[_Ranked]:
     """Return the symptom's causes, the best first, those ruled out last."""

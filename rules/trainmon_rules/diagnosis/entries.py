@@ -29,14 +29,14 @@ from trainmon_rules.vocabulary import vocabulary
 RANKS = ("primary", "secondary", "also", "cross-pack")
 MARGIN = 2.0  # lead of the best cause over the next from which on the log has decided
 ROW_KEYS: Mapping[str, frozenset[str]] = {
-    "sections": frozenset({"names", "keywords", "questions", "ask_first", "table", "note"}),
+    "sections": frozenset({"names", "keywords", "symptom", "questions", "ask_first", "table", "note"}),
     "loss_behaviour": frozenset({"behaviour", "causes", "symptom"}),
     "gpu_utilization": frozenset({"utilization", "causes", "ask"}),
     "dataset_size": frozenset({"size"}),
     "direct_questions": frozenset({"query", "examples"}),
     "modern_triggers": frozenset({"triggers"}),
     "scenarios": frozenset({"name", "why_order", "mistakes"}),
-    "boundaries": frozenset({"topic"}),
+    "boundaries": frozenset({"topic", "ask"}),
 }
 """The parts of the table, and what a row of each says beside its routes."""
 ALWAYS = {"symptom", "onset_step", "usual_rate_low", "usual_rate_high", "usual_rate_start"}  # facts of every incident
