@@ -155,9 +155,7 @@ def _routes(entry: SymptomEntry, table: Table, facts: Mapping[str, Any], alive: 
     routes = _merge([], taken)
     for i, r in enumerate(alive):
         routes = _merge(routes, [_demoted(route, "also" if i else "secondary") for route in r.rule.routes])
-    for mistake in table.mistakes:
-        if applies(mistake, facts):
-            routes = put_right(mistake, routes)
+    routes = put_all_right([m for m in table.mistakes if applies(m, facts)], routes)
     return tuple(_fitted(r, table, facts, alive) for r in _ordered(routes))
 
 
@@ -206,12 +204,20 @@ def applies(mistake: Mistake, facts: Mapping[str, Any]) -> bool:
     return bool(mistake.wrong) and bool(seen.intersection(mistake.symptoms)) and holds(mistake.when, facts)
 
 
+def put_all_right(mistakes: Sequence[Mistake], routes: list[Route]) -> list[Route]:
+    """Return the routes without any of the mistakes, as what puts one right may be the wrong one of another."""
+    for _ in mistakes:
+        for mistake in mistakes:
+            routes = put_right(mistake, routes)
+    return routes
+
+
 def put_right(mistake: Mistake, routes: list[Route]) -> list[Route]:
     """Return the routes without the mistake: the wrong one not primary, or not alone."""
     ordered = _ordered(routes)
     if mistake.how == "alone":
         others = [r for r in ordered if r.sheet != mistake.wrong]
-        return ordered if others else _merge(ordered, mistake.correct)
+        return ordered if others else _merge(list(mistake.correct), ordered)
     if not ordered or ordered[0].sheet != mistake.wrong:
         return ordered
     wrong = _demoted(ordered[0], "secondary")
