@@ -1,4 +1,4 @@
-"""Contract 7 on real incidents: a mistake of the table is never the way, whatever is answered, and nothing is asked twice.
+"""Contract 7 on real incidents: no mistake of the table is the way, whatever is answered; nothing is asked twice.
 
 Runs with a fault go through the real engine once; then they are diagnosed under many answers of the user.
 """
@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from tests.streams import AILING, base, sessions
 from trainmon import replay
-from trainmon.config import load_settings, parse_options
+from trainmon.answers import parse_options
+from trainmon.config import load_settings
 from trainmon_rules.diagnosis import Knowledge, diagnose
 from trainmon_rules.diagnosis.conditions import holds
 from trainmon_rules.diagnosis.diagnose import applies, put_all_right

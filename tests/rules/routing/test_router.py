@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmon.config import parse_options
+from trainmon.answers import parse_options
 from trainmon_rules.diagnosis.knowledge import shipped_table
 from trainmon_rules.errors import BadConfig
 from trainmon_rules.routing import route
