@@ -53,7 +53,7 @@ samples: $(VENV)/.installed ## write the shipped sample runs afresh
 	$(BIN)/python tests/make_samples.py
 
 docs: $(VENV)/.installed    ## write the generated pages of docs/ afresh
-	$(BIN)/python docs/generate.py
+	$(BIN)/python -m docs.generate
 
 corpus: $(VENV)/.installed  ## score on the corpus named by TRAINMON_CORPUS and rewrite docs/corpus.md
 	@test -d "$(TRAINMON_CORPUS)" || { echo "set TRAINMON_CORPUS to the folder of public logs (with labels.tsv)"; exit 2; }

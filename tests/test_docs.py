@@ -2,7 +2,6 @@
 
 import doctest
 import importlib
-import importlib.util
 import pkgutil
 import re
 from dataclasses import fields, is_dataclass
@@ -13,17 +12,20 @@ import pytest
 import trainmon
 import trainmon_exporters
 import trainmon_rules
+from docs import generate
 from trainmon.checking import check_files
 from trainmon.config import load_settings, parse_config
 from trainmon.readers import keys, shapes_of_json
 from trainmon.readers.dialects import load_dialects
 from trainmon.readers.jsonl import CONFIG_KEYS
 from trainmon_rules import inspection, report, strict
-from trainmon_rules.rules import FAMILIES, KEYS, NEEDED
+from trainmon_rules.diagnosis.knowledge import shipped_table
+from trainmon_rules.rules import FAMILIES, KEYS, NEEDED, SYMPTOMS
+from trainmon_rules.state import Settings
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted(p for p in [*DOCS.glob("*.md"), *ROOT.glob("*.md")])
+PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
 MODULES = sorted(
     info.name
     for package in (trainmon, trainmon_rules, trainmon_exporters)
@@ -32,25 +34,46 @@ MODULES = sorted(
 )
 
 
-@pytest.fixture(scope="module")
-def generator():
-    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def test_the_generated_pages_are_fresh():
+    assert generate.stale() == [], "run `make docs`, read the difference, commit it"
 
 
-def test_the_generated_pages_are_fresh(generator):
-    assert generator.stale() == [], "run `make docs`, read the difference, commit it"
-
-
-def test_a_changed_page_is_stale(generator, tmp_path):
-    for name, text in generator.pages().items():
-        (tmp_path / name).write_text(text)
-    assert generator.stale(tmp_path) == []
+def test_a_changed_page_is_stale_and_so_is_one_that_nothing_writes(tmp_path):
+    (tmp_path / "config.md").write_text((DOCS / "config.md").read_text())
+    generate.write(tmp_path)
+    assert generate.stale(tmp_path) == []
     page = tmp_path / "rules.md"
     page.write_text(page.read_text().replace("nonfinite", "infinite", 1))
-    assert generator.stale(tmp_path) == ["rules.md"]
+    (tmp_path / "symptoms" / "gone.md").write_text("once a symptom")
+    assert generate.stale(tmp_path) == ["rules.md", "symptoms/gone.md"]
+    generate.write(tmp_path)
+    assert generate.stale(tmp_path) == []
+    assert not (tmp_path / "symptoms" / "gone.md").exists()
+
+
+@pytest.mark.parametrize("symptom", SYMPTOMS)
+def test_a_symptom_has_a_page_that_leads_on(symptom):
+    text = (DOCS / "symptoms" / f"{symptom}.md").read_text("utf-8")
+    entry = shipped_table().symptoms[symptom]
+    for part in ("First checks", "Causes, the likeliest first", "Read"):
+        assert f"\n## {part}\n" in text
+    for cause, _ in entry.causes:
+        assert f"### {shipped_table().causes[cause].name}\n" in text
+    for rule in Settings.default().rules:
+        assert (f"rules.md#{rule.name})" in text) == (rule.symptom == symptom)
+    for name in {r.sheet for a in entry.routes for r in a.routes}:
+        assert f"/{name}.md" in text
+    checks = text.partition("## First checks\n")[2].partition("\n## ")[0]
+    assert len(re.findall(r"^(?:\d+\.|-) ", checks, re.MULTILINE)) >= 2
+
+
+def test_a_symptom_page_explains_the_topic_of_another_pack():
+    text = (DOCS / "symptoms" / "stall.md").read_text("utf-8")
+    first, _, rest = text.partition("## Read\n")
+    assert "py-spy dump" in first
+    assert "packs/pytorch-engineering.md#distributed-bring-up)" in first
+    assert "### pytorch-engineering: Profiling\n" in rest
+    assert text.count("py-spy dump") == 1
 
 
 def test_the_examples_of_the_python_page_run(monkeypatch):
@@ -132,6 +155,6 @@ def test_the_reading_page_names_every_key_dialect_and_file():
     assert {n for n in named if f"`{n}`" not in text} == set()
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda p: p.name)
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda p: p.name)
 def test_no_page_shows_pythons_own_words(page):
     assert not re.search(r"<(bound|function|class|module)[ _]| at 0x[0-9a-f]+", page.read_text())

@@ -74,7 +74,9 @@ def print_incident(page: Page, numbered: Numbered, run: RunReport, said: Said, m
         _fix(page, n, fix)
     _routes(page, i.routes, first)
     if main:
-        _also(page, i.routes, i.checklist)
+        _also(page, i.routes)
+        if i.checklist:
+            page.field("checklist", page.say(f"trainmon explain {i.checklist}", "copy"))
     for n, question in enumerate(i.questions):
         page.field("" if n else "question", page.say(question, "copy"))
 
@@ -174,19 +176,17 @@ def _routes(page: Page, routes: tuple[Route, ...], first_time: bool) -> None:
         return
     first = routes[0]
     name = page.say(first.sheet, "name")
-    if first_time and first.pack is None:
+    if first_time:
         name = page.say(f"trainmon explain {first.sheet}", "copy")
     page.field("read", name, page.say(f": {first.why}"))
 
 
-def _also(page: Page, routes: tuple[Route, ...], checklist: str | None) -> None:
-    """Print the names of what else to read, and the list to go through."""
+def _also(page: Page, routes: tuple[Route, ...]) -> None:
+    """Print the names of what else to read."""
     sheets = [short_name(r.sheet) for r in routes[1:] if r.pack is None]
     foreign = [r.sheet for r in routes if r.pack is not None]
     more = [", ".join(sheets)]
     if foreign:
-        more.append(f"{', '.join(foreign)} (another pack's topic, not shipped)")
-    if checklist:
-        more.append(f"step by step: trainmon explain {checklist}")
+        more.append(f"{', '.join(foreign)} (another pack's topic)")
     if text := "; ".join(filter(None, more)):
         page.field("also", page.say(text))

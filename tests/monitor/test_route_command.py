@@ -52,7 +52,7 @@ def test_json_is_strict_and_has_the_reports_routes():
     assert topic["routes"][0] == {
         "sheet": "llm-specialist",
         "rank": "primary",
-        "why": "β, the reference model and the pairs are looked at first",
+        "why": "β, reference model, pairs: the method is looked at first",
         "pack": "llm-specialist",
     }
     assert data["closest"] == []

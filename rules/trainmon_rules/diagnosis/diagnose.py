@@ -172,6 +172,11 @@ def _fitted(route: Route, table: Table, facts: Mapping[str, Any], alive: Sequenc
     return replace(route, why=f"{route.why}; here, though, the evidence points first at: {best.rule.name}")
 
 
+def settled(routes: Iterable[Route]) -> list[Route]:
+    """Return routes as a report lists them: each sheet once, by rank, exactly one primary."""
+    return _ordered(_merge([], routes))
+
+
 def _merge(routes: list[Route], more: Iterable[Route]) -> list[Route]:
     """Add routes; a sheet that is there already keeps its place and takes the stronger rank."""
     out = list(routes)
