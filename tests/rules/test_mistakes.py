@@ -19,7 +19,7 @@ from trainmon.answers import parse_options
 from trainmon.config import load_settings
 from trainmon_rules.diagnosis import Knowledge, diagnose
 from trainmon_rules.diagnosis.conditions import holds
-from trainmon_rules.diagnosis.diagnose import applies, put_all_right
+from trainmon_rules.diagnosis.diagnose import applies, put_all_right, settled
 from trainmon_rules.diagnosis.facts import find_facts
 from trainmon_rules.diagnosis.knowledge import parse_table, shipped_table
 from trainmon_rules.incidents import Incident
@@ -133,6 +133,20 @@ ANSWERS = st.lists(st.sampled_from(sorted(KEYS)), max_size=6, unique=True).flatm
 def test_no_answer_makes_a_mistake_of_the_table_the_way(name, answers):
     for run, incident in incidents(name):
         check(*diagnosed(run, incident, answers))
+
+
+@given(name=st.sampled_from(sorted(RUNS)), answers=ANSWERS)
+@settings(max_examples=60)
+def test_routes_follow_the_table(name, answers):
+    """All sheets of the row that holds are there, and a mistake aside, its first one is the first."""
+    for run, incident in incidents(name):
+        diagnosis, facts = diagnosed(run, incident, answers)
+        facts["top_cause"] = next((c for c, r in TABLE.causes.items() if r.name == diagnosis.causes[0].cause), "")
+        row = next(a.routes for a in TABLE.symptoms[incident.symptom].routes if holds(a.when, facts))
+        assert {r.sheet for r in row} <= {r.sheet for r in diagnosis.routes}
+        wrong = {m.wrong for m in OF_INCIDENTS if applies(m, facts)}
+        if settled(row)[0].sheet not in wrong:
+            assert diagnosis.routes[0].sheet == settled(row)[0].sheet
 
 
 def test_every_symptom_that_a_mistake_is_about_is_met_on_a_real_run():

@@ -7,6 +7,8 @@ import pytest
 
 from trainmon_rules.diagnosis.knowledge import shipped_table
 from trainmon_rules.errors import BadConfig
+from trainmon_rules.routing import route
+from trainmon_rules.routing.lookup import Lookup
 from trainmon_rules.routing.phrases import SLACK, phrase
 from trainmon_rules.routing.queries import TIERS, parse_queries, shipped_queries
 from trainmon_rules.routing.text import MOST, sentences
@@ -85,6 +87,24 @@ def test_the_closest_words_are_taken():
 
 def test_words_of_two_sentences_are_no_phrase():
     assert found("loss nan", "loss fine. grad nan") == [[], []]
+
+
+def plainly(pattern):
+    """A text that a phrase is in."""
+    shown = {"<n>": "3.5", "<%>": "35%"}
+    return " ".join(shown.get(w, w).strip("=*") for w in (p.split("|")[0] for p in pattern.split()))
+
+
+SAID = [(name, text) for name, texts in load_packaged("queries.yaml")["says"].items() for text in texts]
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _ in SAID}))
+def test_no_phrase_is_hidden_behind_that_of_another_row(name):
+    targets = {target.id: target for target, _ in shipped_queries().phrases}
+    lookup = Lookup(shipped_table(), {})
+    for text in (t for n, t in SAID if n == name):
+        found = [t.row for t in route(plainly(text)).topics]
+        assert any(lookup.same(targets[name], targets[f]) for f in found), (text, found)
 
 
 def test_every_part_of_the_table_has_its_place_among_the_tiers():
