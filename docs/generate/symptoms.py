@@ -14,8 +14,8 @@ from docs.generate.rules import part
 from trainmon_rules.detectors import Rule
 from trainmon_rules.diagnosis.checklists import shipped_checklists
 from trainmon_rules.diagnosis.conditions import holds
-from trainmon_rules.diagnosis.diagnose import settled
 from trainmon_rules.diagnosis.knowledge import pack_text, sheet_text, shipped_table
+from trainmon_rules.diagnosis.routes import settled
 from trainmon_rules.diagnosis.table import CauseRule, SymptomEntry
 from trainmon_rules.report import Route
 from trainmon_rules.state import Settings

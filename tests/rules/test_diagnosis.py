@@ -11,11 +11,11 @@ import pytest
 from trainmon import Monitor
 from trainmon_rules.diagnosis import Knowledge, diagnose
 from trainmon_rules.diagnosis.conditions import show
-from trainmon_rules.diagnosis.diagnose import put_right
 from trainmon_rules.diagnosis.factnames import fact_names
 from trainmon_rules.diagnosis.facts import find_facts
 from trainmon_rules.diagnosis.fixes import advise, in_one_voice
 from trainmon_rules.diagnosis.knowledge import parse_table, shipped_table
+from trainmon_rules.diagnosis.routes import put_right
 from trainmon_rules.diagnosis.table import FixRule
 from trainmon_rules.findings import Finding, Severity, State
 from trainmon_rules.incidents import group

@@ -19,9 +19,9 @@ from trainmon.answers import parse_options
 from trainmon.config import load_settings
 from trainmon_rules.diagnosis import Knowledge, diagnose
 from trainmon_rules.diagnosis.conditions import holds
-from trainmon_rules.diagnosis.diagnose import applies, put_all_right, settled
 from trainmon_rules.diagnosis.facts import find_facts
 from trainmon_rules.diagnosis.knowledge import parse_table, shipped_table
+from trainmon_rules.diagnosis.routes import applies, put_all_right, settled
 from trainmon_rules.incidents import Incident
 from trainmon_rules.report import Route
 from trainmon_rules.rules import SYMPTOMS

@@ -1,8 +1,8 @@
 """Why it happened and what to do: the routing table as data, and its questions answered from the run.
 
 Facts (`facts`, with `signals`, `rates`, `reinforcement`, `lookback`) are held against the knowledge (`knowledge`,
-`table`, `entries`, `conditions`) by `diagnose`; `fixes` gives the changes in the one `vocabulary`; `manual`
-prints what is known under a name.
+`table`, `entries`, `asking`, `conditions`) by `diagnose`; `routes` puts the routes together, `fixes` gives the changes
+in the one `vocabulary`; `checklists` are lists to go through; `manual` prints what is known under a name.
 """
 
 from __future__ import annotations

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmon_rules.diagnosis.conditions import fill, holds
-from trainmon_rules.diagnosis.entries import RANKS
 from trainmon_rules.diagnosis.facts import find_facts
 from trainmon_rules.diagnosis.fixes import Advice, advise
 from trainmon_rules.diagnosis.knowledge import shipped_table
 from trainmon_rules.diagnosis.rates import placed
-from trainmon_rules.diagnosis.table import CauseRule, Evidence, Mistake, Question, SymptomEntry, Table
+from trainmon_rules.diagnosis.routes import applies, demoted, merged, ordered, put_all_right
+from trainmon_rules.diagnosis.table import CauseRule, Evidence, Question, SymptomEntry, Table
 from trainmon_rules.incidents import Incident
 from trainmon_rules.report import Cause, Fix, Route
 from trainmon_rules.state import Run
@@ -152,11 +152,11 @@ def _said(evidence: Iterable[Evidence], facts: Mapping[str, Any]) -> tuple[str, 
 def _routes(entry: SymptomEntry, table: Table, facts: Mapping[str, Any], alive: Sequence[_Ranked]) -> tuple[Route, ...]:
     """Return the table's routes for the symptom, then the causes' sheets, with the mistakes put right."""
     taken = next(a.routes for a in entry.routes if holds(a.when, facts))
-    routes = _merge([], taken)
+    routes = merged([], taken)
     for i, r in enumerate(alive):
-        routes = _merge(routes, [_demoted(route, "also" if i else "secondary") for route in r.rule.routes])
+        routes = merged(routes, [demoted(route, "also" if i else "secondary") for route in r.rule.routes])
     routes = put_all_right([m for m in table.mistakes if applies(m, facts)], routes)
-    return tuple(_fitted(r, table, facts, alive) for r in _ordered(routes))
+    return tuple(_fitted(r, table, facts, alive) for r in ordered(routes))
 
 
 def _fitted(route: Route, table: Table, facts: Mapping[str, Any], alive: Sequence[_Ranked]) -> Route:
@@ -170,63 +170,6 @@ def _fitted(route: Route, table: Table, facts: Mapping[str, Any], alive: Sequenc
     if route.sheet in {r.sheet for r in best.rule.routes}:
         return route
     return replace(route, why=f"{route.why}; here, though, the evidence points first at: {best.rule.name}")
-
-
-def settled(routes: Iterable[Route]) -> list[Route]:
-    """Return routes as a report lists them: each sheet once, by rank, exactly one primary."""
-    return _ordered(_merge([], routes))
-
-
-def _merge(routes: list[Route], more: Iterable[Route]) -> list[Route]:
-    """Add routes; a sheet that is there already keeps its place and takes the stronger rank."""
-    out = list(routes)
-    for route in more:
-        at = next((i for i, r in enumerate(out) if r.sheet == route.sheet), None)
-        if at is None:
-            out.append(route)
-        elif RANKS.index(route.rank) < RANKS.index(out[at].rank):
-            out[at] = replace(out[at], rank=route.rank)
-    return out
-
-
-def _demoted(route: Route, rank: str) -> Route:
-    """Return the route with at most that rank; another pack below primary is always cross-pack."""
-    if route.pack is not None:
-        return replace(route, rank="cross-pack")
-    return route if RANKS.index(route.rank) >= RANKS.index(rank) else replace(route, rank=rank)
-
-
-def _ordered(routes: list[Route]) -> list[Route]:
-    """Sort by rank, the table's order within; exactly one is primary."""
-    ordered = sorted(routes, key=lambda r: RANKS.index(r.rank))
-    first, rest = ordered[:1], ordered[1:]
-    return [replace(r, rank="primary") for r in first] + [_demoted(r, "secondary") for r in rest]
-
-
-def applies(mistake: Mistake, facts: Mapping[str, Any]) -> bool:
-    """Return whether a row of the mistakes' table is about this incident."""
-    seen = set(facts.get("symptoms", ()))
-    return bool(mistake.wrong) and bool(seen.intersection(mistake.symptoms)) and holds(mistake.when, facts)
-
-
-def put_all_right(mistakes: Sequence[Mistake], routes: list[Route]) -> list[Route]:
-    """Return the routes without any of the mistakes, as what puts one right may be the wrong one of another."""
-    for _ in mistakes:
-        for mistake in mistakes:
-            routes = put_right(mistake, routes)
-    return routes
-
-
-def put_right(mistake: Mistake, routes: list[Route]) -> list[Route]:
-    """Return the routes without the mistake: the wrong one not primary, or not alone."""
-    ordered = _ordered(routes)
-    if mistake.how == "alone":
-        others = [r for r in ordered if r.sheet != mistake.wrong]
-        return ordered if others else _merge(list(mistake.correct), ordered)
-    if not ordered or ordered[0].sheet != mistake.wrong:
-        return ordered
-    wrong = _demoted(ordered[0], "secondary")
-    return [*_merge(list(mistake.correct), ordered[1:]), wrong]
 
 
 # --------------------------------------------------------------------------------------------- questions

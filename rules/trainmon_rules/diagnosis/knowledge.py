@@ -11,16 +11,9 @@ from collections.abc import Iterable, Mapping
 from importlib import resources
 from typing import Any
 
+from trainmon_rules.diagnosis.asking import clarification_of, elsewhere_of, question_of
 from trainmon_rules.diagnosis.conditions import known
-from trainmon_rules.diagnosis.entries import (
-    ROW_KEYS,
-    EntryReader,
-    clarification_of,
-    elsewhere_of,
-    fields_of,
-    mapping,
-    question_of,
-)
+from trainmon_rules.diagnosis.entries import ROW_KEYS, EntryReader, fields_of, mapping
 from trainmon_rules.diagnosis.table import Mistake, Question, Row, Table
 from trainmon_rules.errors import BadConfig
 from trainmon_rules.rules import SYMPTOMS

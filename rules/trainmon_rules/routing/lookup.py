@@ -43,7 +43,10 @@ class Lookup:
         """Whether a target says what goes wrong in a run, rather than asks how something is done."""
         if target.part == "mistakes":
             return bool(self._fault(target.id).symptoms)
-        return target.part in OF_A_RUN and target.id not in ("direct-question", "modern", "tracking")
+        if target.part in OF_A_RUN:
+            return target.id not in ("direct-question", "modern", "tracking")
+        row = self.table.rows.get(target.id)
+        return row is not None and "symptom" in row.data
 
     def same(self, one: Target, other: Target) -> bool:
         """Whether two targets are about one thing: the section that they belong to."""
@@ -82,7 +85,7 @@ class Lookup:
         first = row.data.get("ask_first")
         if first and ask_first and not self._answered(first, {}):
             return self._asked(row, _title(row))
-        if "symptom" in row.data:
+        if "symptom" in row.data and row.part == "sections":
             return self._symptom(row.data["symptom"], ask_first=False, title=_title(row))
         avoids = [self._fault(row.data["avoids"]).warning] if "avoids" in row.data else []
         return Topic(
