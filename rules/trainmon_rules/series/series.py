@@ -177,7 +177,7 @@ class Series:
     def _view(self, start: int, stop: int) -> View:
         start = max(start, self._base)
         s = slice(start - self._base, max(stop - self._base, start - self._base))
-        return View(start, self._step[s], self._time[s], self._value[s], self._row[s])
+        return View(start, self._step[s], self._time[s], self._value[s], self._row[s], self.first[: max(0, stop)])
 
     @property
     def interval(self) -> int:

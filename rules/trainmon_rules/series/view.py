@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,13 +11,17 @@ from trainmon_rules.points import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """A stretch of a series' points, oldest first; `start` is the index of the first."""
+    """A stretch of a series' points, oldest first; `start` is the index of the first.
+
+    `first` holds the first values of the whole series as of the stretch's end, up to 16, as logged.
+    """
 
     start: int
     step: IntArray
     time: FloatArray
     value: FloatArray
     row: IntArray
+    first: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     def __len__(self) -> int:
         return len(self.value)
