@@ -24,7 +24,14 @@ def whole(name: str) -> Callable[[int, int], dict[str, np.ndarray]]:
     def make(n: int, seed: int) -> dict[str, np.ndarray]:
         rng = np.random.default_rng([seed, 7])
         columns = HEALTHY[name](n, seed)
-        return {**columns, **_evaluations(columns["loss"], rng), **_speed(n, rng), **_device(n, rng), **_inside(n, rng)}
+        beside = (
+            _evaluations(columns["loss"], rng),
+            _speed(n, rng),
+            _device(n, rng),
+            _inside(n, rng),
+            _attention(n, rng),
+        )
+        return {**columns, **{tag: values for part in beside for tag, values in part.items()}}
 
     return make
 
@@ -76,6 +83,17 @@ def _inside(n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
     return {"loss_scale": out, "dead_units": dead, "activation_norm": size}
 
 
+def _attention(n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Logits that grow with the root of time, entropy that falls to a third, an accuracy that rises from chance."""
+    t = np.arange(n)
+    right = 0.1 + 0.6 * (1 - np.exp(-t / 800))
+    return {
+        "max_attention_logit": (3 + 0.15 * np.sqrt(t)) * np.exp(rng.normal(0, 0.1, n)),
+        "attention_entropy": (1.2 + 2 * np.exp(-t / 600)) * np.exp(rng.normal(0, 0.03, n)),
+        "train_accuracy": rng.binomial(64, right) / 64,
+    }
+
+
 def preference(n: int, seed: int) -> dict[str, np.ndarray]:
     """DPO: the loss from ln 2, margins that grow and level off, both rewards drifting down a little."""
     rng = np.random.default_rng([seed, 11])
@@ -110,6 +128,8 @@ def policy(n: int, seed: int) -> dict[str, np.ndarray]:
         "clip_ratio/high_mean": np.clip(0.02 + rng.normal(0, 0.01, n), 0, 1),
         "grad_norm": 0.4 * np.exp(rng.normal(0, 0.35, n)),
         "learning_rate": np.full(n, 1e-6),
+        "frac_reward_zero_std": np.clip(0.1 + 0.4 * t / n + rng.normal(0, 0.1, n), 0, 1),
+        "completions/clipped_ratio": np.clip(0.3 * np.exp(-t / (n / 5)) + rng.normal(0, 0.03, n), 0, 1),
         "completions/mean_length": 300 + 60 * t / n + rng.normal(0, 15, n),
     }
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from tests.ailing_outcomes import OUTCOMES
 from trainmon_rules.engine import Session
 from trainmon_rules.findings import Finding
 from trainmon_rules.points import Batch, chunk
@@ -247,5 +248,6 @@ AILING: Mapping[str, Callable[[int], dict[str, list[float | None]]]] = {
     "plateau": stops_learning,
     "overfit": overfits,
     "grad-vanishing": vanishes,
+    **OUTCOMES,
 }
 """For each detector by its name, a run on which it must fire; a new detector adds its own."""

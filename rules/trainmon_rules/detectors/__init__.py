@@ -6,7 +6,12 @@
 
 from __future__ import annotations
 
+from trainmon_rules.detectors.activation_scale import ActivationScale
+from trainmon_rules.detectors.attention_range import AttentionRange
 from trainmon_rules.detectors.base import Detector, Rule
+from trainmon_rules.detectors.chance import ChanceAccuracy
+from trainmon_rules.detectors.dead_units import DeadUnits
+from trainmon_rules.detectors.displacement import Displacement
 from trainmon_rules.detectors.divergence import Divergence, ValDivergence
 from trainmon_rules.detectors.flat import Flat
 from trainmon_rules.detectors.grad_explosion import GradExplosion
@@ -18,6 +23,10 @@ from trainmon_rules.detectors.loss_spike import LossSpike
 from trainmon_rules.detectors.nonfinite import NonFinite
 from trainmon_rules.detectors.overfit import Overfit
 from trainmon_rules.detectors.plateau import Plateau
+from trainmon_rules.detectors.policy_kl import PolicyKl
+from trainmon_rules.detectors.policy_limit import PolicyLimit
+from trainmon_rules.detectors.preference_margin import PreferenceMargin
+from trainmon_rules.detectors.val_suspect import ValSuspect
 
 ALL: tuple[type[Detector], ...] = (
     NonFinite,
@@ -32,6 +41,15 @@ ALL: tuple[type[Detector], ...] = (
     Plateau,
     Overfit,
     GradVanishing,
+    ChanceAccuracy,
+    ValSuspect,
+    DeadUnits,
+    ActivationScale,
+    AttentionRange,
+    PreferenceMargin,
+    Displacement,
+    PolicyKl,
+    PolicyLimit,
 )
 
 
