@@ -14,6 +14,7 @@ import numpy as np
 from trainmon_rules.diagnosis.lookback import report_number, series_of_role, until
 from trainmon_rules.diagnosis.rates import rate_facts
 from trainmon_rules.diagnosis.reinforcement import is_reward_run, reward_facts
+from trainmon_rules.diagnosis.said import said_facts
 from trainmon_rules.diagnosis.signals import (
     SCALE_REPORTS,
     START_REPORTS,
@@ -33,6 +34,10 @@ PERCENT = {
     "data_time_share": "waiting_percent",
     "loss_of_first": "loss_percent",
     "rate_share": "share_percent",
+    "val_share": "val_share_percent",
+    "dead_share": "dead_percent",
+    "equal_groups": "equal_groups_percent",
+    "answers_cut": "answers_cut_percent",
 }
 JUDGED = {
     "train_loss": "loss",
@@ -42,6 +47,7 @@ JUDGED = {
     "train_metric": "metric",
     "eval_metric": "metric",
     "reward": "reward",
+    "reward_zero_std": "reward",
     "rl_loss": "rl_loss",
     "value_loss": "rl_loss",
     "grad_norm": "gradient",
@@ -73,6 +79,7 @@ def find_facts(incident: Incident, run: Run) -> dict[str, Any]:
     facts |= loss_facts(attempt, lead, settings)
     facts |= _validation_facts(attempt, run, lead)
     facts |= _doubts(facts, lead)
+    facts |= said_facts(lead, run.roles)
     if is_reward_run(run.roles, set(settings)):
         facts |= reward_facts(attempt, lead)
     facts = {**_speed_facts(attempt, lead), **facts}  # an answer of the user's goes before the log

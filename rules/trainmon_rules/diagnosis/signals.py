@@ -133,7 +133,7 @@ def loss_facts(attempt: Attempt, lead: Finding, settings: Mapping[str, Any]) -> 
     said = lead.evidence.get("value")
     if isinstance(said, float) and abs(said - SATURATED) < 0.001:
         facts["loss_saturated"] = True
-    given = settings.get("num_classes")
+    given = settings.get("num_classes") or lead.evidence.get("classes")
     for classes in (given,) if given else (2, 10, 100, 1000):
         if level is not None and classes > 1 and abs(level - math.log(classes)) < 0.01 * math.log(classes):
             facts |= {"loss_at_chance": True, "chance_classes": classes}
