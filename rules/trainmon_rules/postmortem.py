@@ -224,9 +224,11 @@ def _lacking(run: Run) -> dict[str, str]:
     for attempt in run.attempts:
         for t in attempt.ordered():
             for d in (*t.detectors, *t.waiting):
-                lack = d.blind()
-                if not lack or lacks.setdefault(d.rule.name, lack) == "":
+                lack, known = d.blind(), lacks.get(d.rule.name)
+                if not lack or known == "":
                     lacks[d.rule.name] = ""  # one that sees is enough
+                elif known is None or "--set" in lack:
+                    lacks[d.rule.name] = lack  # what the user can answer goes first
     return lacks
 
 

@@ -10,7 +10,9 @@ _ROLES = {
     "adversarial_loss": "training loss", "value_loss": "training loss", "aux_loss": "training loss",
     "val_loss": "validation loss", "val_loss_component": "validation loss", "val_gap": "validation gap",
     "val_perplexity": "validation perplexity", "train_metric": "training metric", "eval_metric": "evaluation metric",
-    "grad_norm": "gradient norm",
+    "grad_norm": "gradient norm", "kl": "KL divergence", "reward_zero_std": "share of groups with equal rewards",
+    "answers_cut": "share of cut answers", "implicit_reward": "reward of chosen answers",
+    "activation_sparsity": "share of zero activations",
 }  # fmt: skip
 
 

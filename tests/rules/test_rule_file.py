@@ -101,7 +101,7 @@ def test_the_list_tells_what_a_file_changed(tmp_path):
     ("text", "problem"),
     [
         ("- rule: platau\n  for: 1\n", "1: platau: unknown rule 'platau'; did you mean 'plateau'?"),
-        ("- rule: xyzzy\n", "1: xyzzy: unknown rule 'xyzzy'; known: divergence, "),
+        ("- rule: xyzzy\n", "1: xyzzy: unknown rule 'xyzzy'; known: activation-scale, "),
         ("- rule: flat\n  sevrity: info\n", "2: flat.sevrity: unknown key 'sevrity'; did you mean 'severity'?"),
         ("- rule: flat\n  7: info\n", "2: flat.7: unknown key 7; known: "),
         ("- rule: flat\n  severity: 3\n", "2: flat.severity: unknown severity 3; known: critical, info, warning"),

@@ -58,8 +58,10 @@ class AttentionRange(Lasting):
         words = frozenset(plain(series.tag).replace("/", "_").split("_"))
         self.entropy = "entropy" in words
         self.logits = bool(words & {"logit", "logits"}) and not self.entropy
-        if not self.entropy and not self.logits:
-            self.least = 0
+
+    def blind(self) -> str:
+        """Return that the tag names something else of attention."""
+        return super().blind() if self.entropy or self.logits else "no attention logits or entropy are logged"
 
     def limits(self, block: Block, values: FloatArray) -> Iterator[Limit]:
         """The limits of what the tag names, the graver first."""

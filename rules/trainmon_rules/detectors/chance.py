@@ -100,8 +100,10 @@ class ChanceAccuracy(Detector):
 
     def blind(self) -> str:
         """Return that the number of classes isn't known, unless it has learned, so that it doesn't matter."""
-        if self.kind is None or (too_few := super().blind()):
-            return "" if self.kind is None else too_few
+        if self.kind is None:
+            return "no accuracy of a classifier is logged"
+        if too_few := super().blind():
+            return too_few
         known = self.open is not None or self.guess is not None or self.setting("num_classes")
         learned = self.best > 1.2 * self._begun(self.kind, 3)
         return "" if known or learned else "the number of classes isn't known (--set num_classes=…)"

@@ -77,6 +77,7 @@ class DeadUnits(Lasting):
         self.mild = self.zeros or bool(words & FEATURES)
         self.percent = bool(words & {"pct", "percent", "percentage"})
         self.share = bool(words & SHARES)
+        self.some = False  # whether a value was above 0
         self.fractions = False  # whether a value was no whole number
         self.count = False  # whether a value was above 1
         if not self.judged:
@@ -84,16 +85,19 @@ class DeadUnits(Lasting):
 
     def blind(self) -> str:
         """Return that a count needs the number of all units."""
-        if not self.judged or (too_few := super().blind()):
-            return "" if not self.judged else too_few
-        counted = not self.zeros and self._whole() is None
-        return "the number of units isn't known (--set num_units=…)" if counted else ""
+        if not self.judged or (self.zeros and self._whole() is None):
+            return "no share or count of dead units is logged"
+        if too_few := super().blind():
+            return too_few
+        none = not self.some or self._whole() is not None  # of no unit at all it is known that none is dead
+        return "" if none else "the number of units isn't known (--set num_units=…)"
 
     def update(self, block: Block) -> Iterable[Finding]:
         """Take note of what the numbers are, and look at the end of each block."""
         if not self.judged:
             return ()
         value = block.value[np.isfinite(block.value) & (block.value < ABSURD)]
+        self.some = self.some or bool((value > 0).any())
         self.count = self.count or bool((value > 1).any())
         self.fractions = self.fractions or bool((value != np.round(value)).any())
         return super().update(block)
@@ -104,7 +108,7 @@ class DeadUnits(Lasting):
             return 100.0 if self.percent or self.count else 1.0
         if not self.count:
             return 1.0 if self.fractions else None  # nothing but 0 and 1 may be a count
-        total = self.setting("num_units")
+        total = None if self.zeros else self.setting("num_units")
         return float(total) if total else None
 
     def _base(self) -> float:
@@ -129,7 +133,7 @@ class DeadUnits(Lasting):
     def words(self, level: float, limit: Limit) -> str:
         """Return the finding in a sentence, in percent where that is known."""
         whole = self._whole()
-        if whole is None:
+        if whole is None or "{level}" in limit.words:
             return super().words(level, limit)
         now, then = (short(100 * v / whole, 3) for v in (level, self._base()))
         return f"{self.series.tag}: {now} % {limit.words} ({then} % in the first reports)"

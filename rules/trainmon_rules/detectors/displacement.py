@@ -63,8 +63,10 @@ class Displacement(Lasting):
         super().__init__(rule, series, peer, settings)
         self.judged = {"rewards", "chosen"} <= set(plain(series.tag).replace("/", "_").split("_"))
         self.margin = 0.0  # as of the last look
-        if not self.judged:
-            self.least = 0
+
+    def blind(self) -> str:
+        """Return that it isn't the chosen answers' reward."""
+        return super().blind() if self.judged else "no reward of the chosen answers is logged"
 
     def limits(self, block: Block, values: FloatArray) -> Iterator[Limit]:
         """The falls that count, the graver first."""

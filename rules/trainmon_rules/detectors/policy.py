@@ -15,6 +15,9 @@ ANSWERS = (
 """Roles that only runs have whose policy is a language model, or anything else that is tuned on answers."""
 
 
+NO_ANSWERS = "nothing says that the run tunes a policy on answers (--set preference_method=…)"
+
+
 def tunes_answers(detector: Detector, block: Block, at: int) -> bool:
     """Return whether a run tunes a policy on answers, by preferences or rewards, as far as is known at a point.
 

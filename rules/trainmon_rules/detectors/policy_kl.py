@@ -28,7 +28,7 @@ from typing import ClassVar
 
 from trainmon_rules.detectors.base import Peer, Rule
 from trainmon_rules.detectors.lasting import Lasting, Limit
-from trainmon_rules.detectors.policy import tunes_answers
+from trainmon_rules.detectors.policy import NO_ANSWERS, tunes_answers
 from trainmon_rules.findings import Severity
 from trainmon_rules.points import FloatArray
 from trainmon_rules.roles.tags import plain
@@ -73,15 +73,19 @@ class PolicyKl(Lasting):
         words = frozenset(plain(series.tag).replace("/", "_").split("_"))
         self.judged = not words & OTHER
         self.update_kl, self.summed = bool(words & UPDATE), bool(words & SUMMED)
+        self.tunes = False  # whether the run tunes a policy on answers
+
+    def blind(self) -> str:
+        """Return that the tag isn't the divergence itself, or the run another."""
         if not self.judged:
-            self.least = 0
+            return "no KL divergence itself is logged"
+        return super().blind() or ("" if self.tunes else NO_ANSWERS)
 
     def limits(self, block: Block, values: FloatArray) -> Iterator[Limit]:
         """The limits that the level is beyond."""
-        if self.judged:
-            known = [limit for limit in self._set(block) if limit.lasts(values)]
-            if known and tunes_answers(self, block, len(block) - 1):
-                yield from known
+        self.tunes = self.tunes or tunes_answers(self, block, len(block) - 1)
+        if self.judged and self.tunes:
+            yield from (limit for limit in self._set(block) if limit.lasts(values))
 
     def _set(self, block: Block) -> Iterator[Limit]:
         p, grave = self.params, self.rule.severity

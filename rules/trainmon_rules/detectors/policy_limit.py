@@ -33,13 +33,15 @@ from typing import ClassVar
 
 import numpy as np
 
+from trainmon_rules.detectors.base import Peer, Rule
 from trainmon_rules.detectors.lasting import Lasting, Limit
-from trainmon_rules.detectors.policy import rose, tunes_answers
+from trainmon_rules.detectors.policy import NO_ANSWERS, rose, tunes_answers
 from trainmon_rules.findings import Severity
 from trainmon_rules.points import FloatArray
 from trainmon_rules.roles.tags import plain
-from trainmon_rules.series import Block
+from trainmon_rules.series import Block, Series
 from trainmon_rules.series.robust import median
+from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 
 WORDS = {
@@ -74,9 +76,18 @@ class PolicyLimit(Lasting):
 
     params: Params
 
+    def __init__(self, rule: Rule, series: Series, peer: Peer, settings: RunSettings) -> None:
+        super().__init__(rule, series, peer, settings)
+        self.tunes = False  # whether the run tunes a policy on answers
+
+    def blind(self) -> str:
+        """Return that the run is another."""
+        return super().blind() or ("" if self.tunes else NO_ANSWERS)
+
     def limits(self, block: Block, values: FloatArray) -> Iterator[Limit]:
         """The limits that the level is beyond, the graver first."""
-        for limit in self._set():
+        self.tunes = self.tunes or tunes_answers(self, block, len(block) - 1)
+        for limit in self._set() if self.tunes else ():
             if limit.lasts(values) and (said := self._fitted(limit, block)) is not None:
                 yield said
 
@@ -103,8 +114,6 @@ class PolicyLimit(Lasting):
     def _fitted(self, limit: Limit, block: Block) -> Limit | None:
         """The limit as the reward lets it count, None where it doesn't."""
         at = len(block) - 1
-        if not tunes_answers(self, block, at):
-            return None
         if self.series.role not in ("reward_zero_std", "answer_length"):
             return limit
         gain = rose(self.peer("reward", block, at, self.params.reports), self.params.reports)

@@ -89,7 +89,13 @@ class ValSuspect(Detector):
         self.open: Finding | None = None
         self.by: Check | None = None  # who suspects
         self.good = 0  # evaluations in a row without it
-        self.least = self.params.zeros if self.checks else 0
+        self.least = self.params.zeros
+
+    def blind(self) -> str:
+        """Return that the metric is none that is suspicious when it is perfect."""
+        if not self.checks and not self.seen:
+            return "no validation loss is logged, and no metric that can be too good"
+        return super().blind()
 
     def _checks(self) -> list[Check]:
         p = self.params
@@ -108,10 +114,10 @@ class ValSuspect(Detector):
         """Judge at each evaluation."""
         for i, value in enumerate(block.value.tolist()):
             if self.checks and math.isfinite(value):
+                self.seen += 1
                 yield from self._judge(block, i, self._evaluation(block, i, value))
 
     def _evaluation(self, block: Block, i: int, value: float) -> Evaluation:
-        self.seen += 1
         train = self.peer("train_loss", block, i, SEEN)
         since = train.value[max(0, self.row - train.start) :]
         self.row = train.start + len(train)

@@ -160,6 +160,10 @@ def test_what_has_learned_needs_no_classes():
     assert needs({"val_accuracy": [0.3 + 0.02 * min(i, 20) for i in range(30)], "loss": [0.9] * 30}) is None
 
 
+def test_a_metric_that_is_no_accuracy_is_told():
+    assert needs({"val_mAP": [0.1] * 30}) == "no accuracy of a classifier is logged"
+
+
 def test_too_few_evaluations_are_told():
     assert needs({"val_accuracy": [0.1] * 11, "loss": [2.3026] * 11}) == "fewer than 12 reports are logged"
 

@@ -105,7 +105,9 @@ def test_a_count_needs_the_number_of_units():
     assert needs(counts) == "the number of units isn't known (--set num_units=…)"
     assert needs(counts, {"num_units": 4096}) is None
     assert needs({"dead_units": [0.1] * 50}) is None
-    assert needs({"num_zeros": [1e6] * 50}) is None
+    assert needs({"dead_units": [0.0] * 50}) is None
+    assert needs({"num_zeros": [1e6] * 50}) == "no share or count of dead units is logged"
+    assert needs({"num_zeros": [1e6] * 50} | counts) == "the number of units isn't known (--set num_units=…)"
 
 
 # ------------------------------------------------------------------ look-alikes

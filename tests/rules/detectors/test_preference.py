@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 
 from tests.ailing_outcomes import cut_answers, displaced, lost_margin, policy, preference, runaway_policy
+from tests.engine import session
 from tests.streams import batch, findings, steps
+from trainmon_rules.detectors.policy import NO_ANSWERS
+from trainmon_rules.diagnosis import Knowledge
 from trainmon_rules.engine import Session
 from trainmon_rules.findings import Severity, State
+from trainmon_rules.postmortem import report_runs
 from trainmon_rules.state import Settings
 
 SYMPTOM = "preference-instability"
@@ -252,6 +256,16 @@ def test_quiet_on_a_reward_model(seed):
         "acc": (0.5 + 0.3 * (1 - np.exp(-t / 100))).tolist(),
     }
     assert of_symptom(run) == []
+
+
+def test_an_agents_run_is_told_to_be_none_of_answers():
+    agent = {"rollout/ep_rew_mean": [1.0] * 60, "losses/entropy": [0.5] * 60, "losses/approx_kl": [0.01] * 60}
+    [report] = report_runs(session(agent), Knowledge.load())
+    needs = {b.rule: b.needs for b in report.blind}
+    assert needs["policy-entropy"] == needs["policy-kl"] == NO_ANSWERS
+    answered = session(agent, settings=Settings.default({"preference_method": "grpo"}))
+    [report] = report_runs(answered, Knowledge.load())
+    assert not {"policy-entropy", "policy-kl"} & {b.rule for b in report.blind}
 
 
 def test_gaps_and_awkward_numbers_change_nothing():
