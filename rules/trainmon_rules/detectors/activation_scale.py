@@ -1,6 +1,6 @@
 """activation-scale: activations or logits grow or shrink without end.
 
-What it detects, on the logarithm of a norm, mean, maximum or standard deviation of activations, attention logits or
+What it detects: on the logarithm of a norm, mean, maximum or standard deviation of activations, attention logits or
 logits: six consecutive medians (of 20 reports, or of 80) that all rise, each by more than three of its standard
 errors, threefold in all, with the last third of that climb at least three quarters as steep as the first: growth by a
 factor again and again, not a step and not the approach to a level. The same for falling. `info` at first, a warning

@@ -1,6 +1,6 @@
 """preference-displacement: the chosen answers lose likelihood, and more of it than the margin gains.
 
-What it detects, on the implicit reward of the chosen answers of a preference run (β times the log-ratio to the
+What it detects: on the implicit reward of the chosen answers of a preference run (β times the log-ratio to the
 reference model): three quarters of the last twenty reports lie below its first level by more than the margin has
 gained, and by at least 5 (100 nats where β is known): `info`; by five times the margin's gain and at least 10 (200
 nats): a warning.

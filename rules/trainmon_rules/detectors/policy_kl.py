@@ -1,6 +1,6 @@
 """policy-kl: the policy runs away from its reference, or from the one that sampled.
 
-What it detects, on a KL divergence in runs that tune a policy on answers, over twenty reports of which three quarters
+What it detects: on a KL divergence in runs that tune a policy on answers, over twenty reports of which three quarters
 must lie there: ten times the level of the two hundred reports before, and at least 1 nat a token (0.2 for the
 divergence of one update, 10 where it is summed over an answer); more than 5 nats a token (1; 100, `info`) whatever it
 was before; and less than -1, which no divergence can be.

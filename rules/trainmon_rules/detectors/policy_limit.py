@@ -1,6 +1,6 @@
 """policy-limit: a share that tells how a policy learns stands where it hardly learns, or where it is gamed.
 
-What it detects, in runs that tune a policy on answers (by preferences, or by rewards), over twenty reports of which
+What it detects: in runs that tune a policy on answers (by preferences, or by rewards), over twenty reports of which
 three quarters must lie beyond the limit that its rule sets: the policy-ratio clip touches more than 35 % of the
 samples (`info`; 50 %); all answers of a group have the same reward in more than 90 % of the groups (`info`; 98 %); more
 than 90 % of the answers are cut at the length limit (`info`; 98 %); the policy's entropy is below a tenth of its first

@@ -1,6 +1,6 @@
 """val-suspect: validation is implausibly good, or broken.
 
-What it detects, on a validation loss: exactly 0 in its first three evaluations (or in five running, later) while the
+What it detects: on a validation loss: exactly 0 in its first three evaluations (or in five running, later) while the
 training loss isn't near nothing; the same to the last digit in its first eight evaluations while the training loss
 fell by a tenth; equal to the training loss to the last digit in five running; and less than half of the training loss
 of the interval that followed, in eight evaluations running (`info`; a warning below a twentieth). On an accuracy, AUC,
