@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import ChainMap, Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -241,6 +241,13 @@ class Peers:
 
     def __call__(self, role: str, block: Block, at: int, n: int) -> View:
         """Return the last `n` points of the role's series as of the block's point `at`; empty if there was none."""
+        return next((view for _, view in self._views(role, block, at, n)), EMPTY)
+
+    def every(self, role: str, block: Block, at: int, n: int) -> list[tuple[str, View]]:
+        """Return tag and last `n` points of each of the role's series that had any by the block's point `at`."""
+        return list(self._views(role, block, at, n))
+
+    def _views(self, role: str, block: Block, at: int, n: int) -> Iterator[tuple[str, View]]:
         for source in self.sources:
             for series in self.attempt.of_role(role, source):
                 row = int(block.row[at])
@@ -249,5 +256,4 @@ class Peers:
                     row = clock.row_at(int(block.step[at]), float(block.time[at])) if clock else -1
                 view = series.asof_row(row, n)
                 if len(view):
-                    return view
-        return EMPTY
+                    yield series.tag, view

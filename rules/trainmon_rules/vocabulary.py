@@ -19,9 +19,18 @@ from trainmon_rules.yamlfile import load_packaged
 
 HUGE = 1e30  # no setting is larger; beyond it, arithmetic on settings overflows
 LONGEST = 64  # characters of a number
-KINDS = {"number": "a number", "integer": "a whole number", "flag": "yes or no", "text": "a name"}
+KINDS = {
+    "number": "a number",
+    "integer": "a whole number",
+    "memory": "an amount of memory, as 80GB",
+    "flag": "yes or no",
+    "text": "a name",
+}
+NUMERIC = ("number", "integer", "memory")
 _NUMBER = re.compile(r"^[+-]?(\d[\d_,]*\.?\d*|\.\d+)(e[+-]?\d+)?\s*([kmbt%]?)$", re.IGNORECASE)
 _SUFFIX = {"": 1.0, "%": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
+_MEMORY = re.compile(r"^(\d[\d_,.]*)\s*(?:([kmgt])(?:i?b)?|b)$", re.IGNORECASE)
+_GIGABYTES = {"": 2.0**-30, "k": 2.0**-20, "m": 2.0**-10, "g": 1.0, "t": 1024.0}
 _YES, _NO = {"true", "yes", "on", "1"}, {"false", "no", "off", "0", "none", ""}
 _DTYPES = (
     ("fp8", ("fp8", "float8", "e4m3", "e5m2", "transformer-engine")),
@@ -98,11 +107,11 @@ def check_answer(key: str, value: Any, where: str) -> tuple[str, Any]:
     wrong = read is None or (setting.choices and read not in setting.choices)
     if setting.kind == "integer" and not wrong:
         wrong = _number(value) != read
-    if setting.kind in ("number", "integer") and not wrong:
+    if setting.kind in NUMERIC and not wrong:
         wrong = isinstance(value, bool)
     if wrong:
         raise BadConfig(f"{where}: {key} ({setting.about}) must be {setting.values}, not {str(value)!r}")
-    if setting.kind in ("number", "integer") and read < 0:
+    if setting.kind in NUMERIC and read < 0:
         raise BadConfig(f"{where}: {key} ({setting.about}) can't be negative, as {value} is")
     return key, read
 
@@ -166,14 +175,20 @@ class RunSettings:
 
 
 def read_value(value: Any, kind: str) -> Any:
-    """Return `value` as the kind asks, None if it can't be read so ("50k", "10%", "1e-4", "yes" can)."""
+    """Return `value` as the kind asks, None if it can't be read so ("50k", "10%", "1e-4", "yes" can).
+
+    Memory is given in GB (of 1024 MB, as GPUs are sold): "80GB", "80 GiB", "81920MB" or 80.
+    """
     if kind == "text":
         return value.strip().lower() if isinstance(value, str) and value.strip() else None
     if kind == "flag":
         text = str(value).strip().lower()
         return True if text in _YES else False if text in _NO else None
+    if kind == "memory" and isinstance(value, str) and len(value) <= LONGEST and (match := _MEMORY.match(value.strip())):
+        amount = _number(match[1])
+        return None if amount is None else amount * _GIGABYTES[(match[2] or "").lower()]
     number = _number(value)
-    if number is None or kind == "number":
+    if number is None or kind in ("number", "memory"):
         return number
     return round(number)
 

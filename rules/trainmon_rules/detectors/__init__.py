@@ -28,6 +28,8 @@ from trainmon_rules.detectors.policy_limit import PolicyLimit
 from trainmon_rules.detectors.preference_margin import PreferenceMargin
 from trainmon_rules.detectors.val_suspect import ValSuspect
 
+from trainmon_rules.detectors.throughput_drop import ThroughputDrop
+
 ALL: tuple[type[Detector], ...] = (
     NonFinite,
     LossScaleCollapse,
@@ -50,6 +52,8 @@ ALL: tuple[type[Detector], ...] = (
     Displacement,
     PolicyKl,
     PolicyLimit,
+
+    ThroughputDrop,
 )
 
 

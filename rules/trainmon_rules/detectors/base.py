@@ -8,9 +8,9 @@ block boundaries (`Block.start` and `block_end`), never at a chunk's edge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from trainmon_rules.findings import Finding, Severity, State
 from trainmon_rules.series import Block, Series, View
@@ -42,10 +42,17 @@ class Rule:
     origin: str = ""
 
 
-Peer = Callable[[str, Block, int, int], View]
-"""The companions: `peer(role, block, at, n)` gives the last `n` points of the role's series as of the block's
-point `at`: records up to the same one in the same source, points up to the same moment in others. The view is
-empty where nothing had been logged by then."""
+class Peer(Protocol):
+    """The companions of a series: others of its attempt, as of one of its points.
+
+    That is: records up to the same one in the same source, points up to the same moment in others.
+    """
+
+    def __call__(self, role: str, block: Block, at: int, n: int) -> View:
+        """Return the last `n` points of the role's first series as of the block's point `at`; empty if none."""
+
+    def every(self, role: str, block: Block, at: int, n: int) -> list[tuple[str, View]]:
+        """Return tag and last `n` points of each of the role's series that had any by then."""
 
 
 class Detector:

@@ -1,0 +1,96 @@
+"""The pace of a run: how long a step takes, report by report.
+
+A logged step time speaks; else a logged throughput, else the model FLOPs utilisation (as one over it: units don't
+matter where a run is compared with its own past), else the wall times between two reports of the training loss. One of
+them speaks for the run, so that one slowdown isn't told four times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainmon_rules.detectors.base import Peer
+from trainmon_rules.points import BoolArray, FloatArray, IntArray
+from trainmon_rules.series import Block, Series
+
+SPEAKERS = ("step_time", "throughput", "mfu", "train_loss")  # the first that is logged speaks
+BY_WALL_TIME = "train_loss"
+TOO_LONG = 30 * 86400.0  # seconds: a clock that was set, not a pause
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Paces:
+    """How long steps took, by report.
+
+    Attributes
+    ----------
+    pace : float64 array, shape (n,)
+        Time a step, in the log's unit (seconds by wall time); NaN where it can't be told.
+    steps : float64 array, shape (n,)
+        Steps since the report before; NaN where they didn't go on.
+    seconds : float64 array, shape (n,)
+        Wall time since the report before; NaN where it is missing or the clock was set.
+    step, time : arrays, shape (n,)
+        Of the report itself.
+    """
+
+    pace: FloatArray
+    steps: FloatArray
+    seconds: FloatArray
+    step: IntArray
+    time: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.pace)
+
+    def picked(self, which: BoolArray | slice) -> Paces:
+        """Return some of the reports."""
+        return Paces(self.pace[which], self.steps[which], self.seconds[which], self.step[which], self.time[which])
+
+    @property
+    def known(self) -> Paces:
+        """The reports whose pace can be told."""
+        ok = np.isfinite(self.pace)
+        return self if ok.all() else self.picked(ok)
+
+
+def paces(series: Series, end: int, n: int) -> Paces:
+    """Return the paces of the `n` reports before index `end` of a series with a role of `SPEAKERS`."""
+    view = series.before(end, n + 1)
+    with np.errstate(all="ignore"):
+        steps, seconds = np.diff(view.step).astype(np.float64), np.diff(view.time)
+        own = slice(len(view) - min(n, len(view)), None)
+        if view.start > end - n - 1 and len(view):  # nothing is known before the first report
+            steps, seconds = (np.concatenate([[np.nan], a]) for a in (steps, seconds))
+        steps = np.where(steps > 0, steps, np.nan)
+        seconds = np.where((seconds >= 0) & (seconds < TOO_LONG), seconds, np.nan)
+        value = view.value[own]
+        if series.role == BY_WALL_TIME:
+            pace = seconds / steps
+        else:
+            pace = np.where(np.isfinite(value) & (value > 0), value, np.nan)
+            pace = pace if series.role == "step_time" else 1.0 / pace
+        pace = np.where(np.isfinite(pace), pace, np.nan)
+    return Paces(pace, steps, seconds, view.step[own], view.time[own])
+
+
+def as_logged(role: str, pace: float) -> float:
+    """Return a pace as the log has it: a throughput where that is what is logged."""
+    return pace if role in ("step_time", BY_WALL_TIME) else 1.0 / pace if pace else float("inf")
+
+
+def speaks(peer: Peer, block: Block, speakers: tuple[str, ...] = SPEAKERS) -> int:
+    """Return how many of the block's first points were logged before a better speaker appeared."""
+    better = speakers[: speakers.index(block.series.role)]
+    n = len(block)
+    for role in better:
+        if not n or not len(peer(role, block, n - 1, 1)):
+            continue
+        low, high = 0, n - 1  # the first point at which it was there
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if len(peer(role, block, middle, 1)) else (middle + 1, high)
+        n = low
+    return n
