@@ -184,7 +184,12 @@ def read_value(value: Any, kind: str) -> Any:
     if kind == "flag":
         text = str(value).strip().lower()
         return True if text in _YES else False if text in _NO else None
-    if kind == "memory" and isinstance(value, str) and len(value) <= LONGEST and (match := _MEMORY.match(value.strip())):
+    if (
+        kind == "memory"
+        and isinstance(value, str)
+        and len(value) <= LONGEST
+        and (match := _MEMORY.match(value.strip()))
+    ):
         amount = _number(match[1])
         return None if amount is None else amount * _GIGABYTES[(match[2] or "").lower()]
     number = _number(value)

@@ -35,6 +35,14 @@ def short(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}g}"
 
 
+def duration(seconds: float) -> str:
+    """Return a length of time as a person says it: 45 s, 18 min, 2.3 h, 3.5 days."""
+    for name, size in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * size:
+            return f"{short(seconds / size, 2)} {name}"
+    return f"{short(seconds, 2)} s"
+
+
 def roles_in_words(roles: Iterable[str], last: str = "or") -> str:
     """Return roles as a person says them, each once: "training loss, validation loss or gradient norm".
 

@@ -22,12 +22,15 @@ from trainmon_rules.detectors.loss_scale import LossScaleCollapse
 from trainmon_rules.detectors.loss_spike import LossSpike
 from trainmon_rules.detectors.nonfinite import NonFinite
 from trainmon_rules.detectors.overfit import Overfit
+from trainmon_rules.detectors.periodic_stall import PeriodicStall
 from trainmon_rules.detectors.plateau import Plateau
 from trainmon_rules.detectors.policy_kl import PolicyKl
 from trainmon_rules.detectors.policy_limit import PolicyLimit
 from trainmon_rules.detectors.preference_margin import PreferenceMargin
 from trainmon_rules.detectors.val_suspect import ValSuspect
 
+
+from trainmon_rules.detectors.stall import Stall
 from trainmon_rules.detectors.throughput_drop import ThroughputDrop
 
 ALL: tuple[type[Detector], ...] = (
@@ -54,6 +57,8 @@ ALL: tuple[type[Detector], ...] = (
     PolicyLimit,
 
     ThroughputDrop,
+    Stall,
+    PeriodicStall,
 )
 
 

@@ -45,7 +45,7 @@ class Paces:
     def __len__(self) -> int:
         return len(self.pace)
 
-    def picked(self, which: BoolArray | slice) -> Paces:
+    def picked(self, which: BoolArray | IntArray | slice) -> Paces:
         """Return some of the reports."""
         return Paces(self.pace[which], self.steps[which], self.seconds[which], self.step[which], self.time[which])
 

@@ -197,7 +197,10 @@ class ThroughputDrop(Detector):
         """
         for role, least in WORK.items():
             view = self.peer(role, block, at, RING)
-            before, after = (view.step < onset) & np.isfinite(view.value), (view.step >= onset) & np.isfinite(view.value)
+            before, after = (
+                (view.step < onset) & np.isfinite(view.value),
+                (view.step >= onset) & np.isfinite(view.value),
+            )
             if before.sum() < 2 or after.sum() < 2:
                 continue
             if role == "tokens":
