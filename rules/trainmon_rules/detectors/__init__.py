@@ -20,6 +20,7 @@ from trainmon_rules.detectors.grad_start import GradStart
 from trainmon_rules.detectors.grad_vanishing import GradVanishing
 from trainmon_rules.detectors.loss_scale import LossScaleCollapse
 from trainmon_rules.detectors.loss_spike import LossSpike
+from trainmon_rules.detectors.low_utilization import LowUtilization
 from trainmon_rules.detectors.nonfinite import NonFinite
 from trainmon_rules.detectors.overfit import Overfit
 from trainmon_rules.detectors.periodic_stall import PeriodicStall
@@ -59,6 +60,7 @@ ALL: tuple[type[Detector], ...] = (
     ThroughputDrop,
     Stall,
     PeriodicStall,
+    LowUtilization,
 )
 
 
