@@ -18,6 +18,8 @@ from trainmon_rules.points import Batch, chunk
 from trainmon_rules.state import Settings
 
 SETTINGS = Settings.default()
+TIME = "wall time"
+"""A column of this name is the wall time of the rows, no tag."""
 
 
 def curve(n: int) -> np.ndarray:
@@ -90,12 +92,16 @@ HEALTHY: Mapping[str, Callable[[int, int], dict[str, np.ndarray]]] = {
 def batch(columns: Mapping[str, Sequence[float]], start: int = 0, stop: int | None = None, every: int = 1) -> Batch:
     """One batch of the rows `start` to `stop`; `None` and absent rows of a column are left out."""
     chunks = []
+    given = columns.get(TIME)
     for tag, values in columns.items():
+        if tag == TIME:
+            continue
         v = np.array([np.nan if x is None else x for x in values[start:stop]], np.float64)
         there = np.array([x is not None for x in values[start:stop]], np.bool_)
         rows = np.arange(start, start + len(v))[there]
+        time = None if given is None else np.array([np.nan if given[r] is None else given[r] for r in rows])
         if len(rows):
-            chunks.append(chunk(tag, rows * every, v[there], None, rows))
+            chunks.append(chunk(tag, rows * every, v[there], time, rows))
     return Batch(chunks)
 
 
@@ -235,6 +241,47 @@ def vanishes(seed: int = 0, n: int = 700) -> dict[str, list[float | None]]:
     return {"loss": (10.47 + rng.normal(0, 0.02, n)).tolist(), "grad_norm": grad.tolist(), "lr": [1e-4] * n}
 
 
+def timed(seconds: np.ndarray) -> dict[str, list[float | None]]:
+    """A healthy run whose reports took so many seconds."""
+    run = base(len(seconds))
+    run[TIME] = (1.7e9 + np.cumsum(seconds)).tolist()
+    return run
+
+
+def slows_down(seed: int = 0, n: int = 700) -> dict[str, list[float | None]]:
+    """A step takes 30 s, and from row 300 on 39 s."""
+    rng = np.random.default_rng(seed)
+    return {
+        **base(n, seed),
+        "step_time": (np.where(np.arange(n) < 300, 30, 39) * np.exp(rng.normal(0, 0.02, n))).tolist(),
+    }
+
+
+def hangs(seed: int = 0, n: int = 700) -> dict[str, list[float | None]]:
+    """A report every 2 s, and nothing for three hours after row 299."""
+    seconds = 2 * np.exp(np.random.default_rng(seed).normal(0, 0.1, n))
+    seconds[300] = 3 * 3600
+    return timed(seconds)
+
+
+def pauses(seed: int = 0, n: int = 700) -> dict[str, list[float | None]]:
+    """A step of 0.2 s, and every 25th takes a second."""
+    seconds = 0.2 * np.exp(np.random.default_rng(seed).normal(0, 0.1, n))
+    seconds[24::25] += 0.8
+    return timed(seconds)
+
+
+def waits_for_data(seed: int = 0, n: int = 700) -> dict[str, list[float | None]]:
+    rng = np.random.default_rng(seed)
+    return {**timed(np.full(n, 5.0)), "gpu.0.gpu": rng.normal(30, 8, n).clip(0, 100).round().tolist()}
+
+
+def leaks(seed: int = 0, n: int = 700) -> dict[str, list[float | None]]:
+    """From 20 GB on, 40 MB more at each step."""
+    rng = np.random.default_rng(seed)
+    return {**base(n, seed), "gpu_mem_gb": (20 + 0.04 * np.arange(n) + rng.normal(0, 0.2, n)).tolist()}
+
+
 AILING: Mapping[str, Callable[[int], dict[str, list[float | None]]]] = {
     "nonfinite": nonfinite,
     "loss-scale-collapse": collapsing_scale,
@@ -249,5 +296,11 @@ AILING: Mapping[str, Callable[[int], dict[str, list[float | None]]]] = {
     "overfit": overfits,
     "grad-vanishing": vanishes,
     **OUTCOMES,
+
+    "throughput-drop": slows_down,
+    "stall": hangs,
+    "periodic-stall": pauses,
+    "low-utilization": waits_for_data,
+    "memory-growth": leaks,
 }
 """For each detector by its name, a run on which it must fire; a new detector adds its own."""

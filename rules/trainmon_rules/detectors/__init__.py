@@ -21,6 +21,7 @@ from trainmon_rules.detectors.grad_vanishing import GradVanishing
 from trainmon_rules.detectors.loss_scale import LossScaleCollapse
 from trainmon_rules.detectors.loss_spike import LossSpike
 from trainmon_rules.detectors.low_utilization import LowUtilization
+from trainmon_rules.detectors.memory_growth import MemoryGrowth
 from trainmon_rules.detectors.nonfinite import NonFinite
 from trainmon_rules.detectors.overfit import Overfit
 from trainmon_rules.detectors.periodic_stall import PeriodicStall
@@ -61,6 +62,7 @@ ALL: tuple[type[Detector], ...] = (
     Stall,
     PeriodicStall,
     LowUtilization,
+    MemoryGrowth,
 )
 
 

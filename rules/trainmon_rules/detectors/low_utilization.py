@@ -1,8 +1,8 @@
 """low-utilization: the GPU waits.
 
 What it detects: GPU use whose median over 30 samples stays below 50 % for ten minutes (120 samples where there are no
-wall times) in which training reports come; or a loader that is waited for during more than 40 % of a step for as long. With
-several GPUs none of them may be busy; one that idles among busy ones is an `info`.
+wall times) in which training reports come; or a loader that is waited for during more than 40 % of a step for as
+long. With several GPUs none of them may be busy; one that idles among busy ones is an `info`.
 
 Why it matters: whatever else is tuned, the time is lost before the GPU begins; it is the cheapest speed there is.
 

@@ -17,6 +17,7 @@ from trainmon_rules.series import Block, Series
 
 SPEAKERS = ("step_time", "throughput", "mfu", "train_loss")  # the first that is logged speaks
 BY_WALL_TIME = "train_loss"
+ABSURD = 1e20  # no pace; FLOPs a second are 1e15
 TOO_LONG = 30 * 86400.0  # seconds: a clock that was set, not a pause
 
 
@@ -70,9 +71,9 @@ def paces(series: Series, end: int, n: int) -> Paces:
         if series.role == BY_WALL_TIME:
             pace = seconds / steps
         else:
-            pace = np.where(np.isfinite(value) & (value > 0), value, np.nan)
+            pace = np.where(value > 0, value, np.nan)
             pace = pace if series.role == "step_time" else 1.0 / pace
-        pace = np.where(np.isfinite(pace), pace, np.nan)
+        pace = np.where((pace >= 0) & (pace < ABSURD) & ((pace > 1.0 / ABSURD) | (pace == 0)), pace, np.nan)
     return Paces(pace, steps, seconds, view.step[own], view.time[own])
 
 

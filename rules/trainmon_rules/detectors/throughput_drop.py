@@ -1,9 +1,9 @@
 """throughput-drop: the run is lastingly slower than its own past.
 
 What it detects: a rise of the time a step by a half over the last 8 stretches, by 15 % over 20, or by 4 % over 64
-(or over the last eighth of a longer run), against the level before. A stretch is at least half a minute of reports, so
-5 % must last for half an hour. The rise must also be six times its standard error, which follows from the run's own
-noise, and half as large again as what the pace has gone up and down before.
+(or over the last eighth of a longer run), against the level before. A stretch is about twenty seconds of reports, so
+5 % must last for ten minutes at least. The rise must also be six times its standard error, which follows from the
+run's own noise, and half as large again as what the pace has gone up and down before.
 
 Why it matters: nothing else shows it, and it is paid on every device until somebody looks.
 
@@ -11,9 +11,9 @@ Example: BLOOM-176B on 384 GPUs, iteration 42783: 105.2 s a step became 111.1 s 
 
 When it is wrong: a change of the work in a step that isn't logged, such as longer sequences. A logged change of batch
 size, sequence length, tokens a step or number of workers explains it, and it is quiet. After a resume, and where
-rewards are logged (episodes grow as the policy learns), it is `info`. So is a loss of less than 15 % until it has
-lasted for three times the 64 stretches (an hour at least), as clocks and neighbours wander by a few percent. Never
-`critical`: a slow run still learns, and nobody must stop it at once.
+rewards are logged (episodes grow as the policy learns), it is `info`. So is a slowdown of 15 % until it has lasted for
+20 stretches, and a smaller one until it has for 192 (an hour or more): clocks and neighbours wander by a few percent.
+Never `critical`: a slow run still learns, and nobody must stop it at once.
 
 Fixes: compare GPU clocks, temperatures and the nodes' step times with those before; look at what else uses the
 storage and the network; profile a few steps.
@@ -33,6 +33,7 @@ import numpy as np
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.detectors.levels import median_error
 from trainmon_rules.detectors.pace import BY_WALL_TIME, Paces, as_logged, paces, speaks
+from trainmon_rules.detectors.slowdown import level_of, recovered, turning, works_more
 from trainmon_rules.detectors.stretches import GROUP, RECENT, Stretches
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import FloatArray
@@ -41,12 +42,11 @@ from trainmon_rules.series.robust import median
 from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 
-LASTS = 192  # stretches from which a small slowdown is a warning
+LASTS, LASTS_CLEAR = 192, 20  # stretches from which a slowdown is a warning, and a clear one
 LAST = 8  # stretches that must be slow still
 PASTS = {8: 2, 20: 3, 64: 3}  # how many times as many stretches before, by the number of slow ones
 FEW_CELLS = 16
 WANDER = 1.5  # times what the pace has gone up and down before
-WORK = {"batch": 0.02, "topology": 0.001, "length": 0.0, "tokens": 0.0}  # changes that explain, see `_explained`
 
 
 class ThroughputDrop(Detector):
@@ -89,12 +89,7 @@ class ThroughputDrop(Detector):
     def update(self, block: Block) -> Iterator[Finding]:
         """Take the reports whose pace is known, and look whenever stretches are complete."""
         n = speaks(self.peer, block)
-        if n < len(block) and self.open is not None:
-            self.open = None
-            return
-        if not n:
-            return
-        if not block.start:
+        if n and not block.start:
             self.first_step = int(block.step[0])
             if self.series.older is not None:
                 self._inherit(self.series.older)
@@ -108,6 +103,9 @@ class ThroughputDrop(Detector):
                 if found is not None:
                     yield found
             a = b
+        if n < len(block) and self.open is not None:
+            found, self.open = self.open, None
+            yield resolved(found, int(block.step[n]), "another metric tells the pace from here on")
 
     def _inherit(self, older: Series) -> None:
         """Begin with what the attempt before was like, up to where this one resumes."""
@@ -173,7 +171,7 @@ class ThroughputDrop(Detector):
         past = self.past
         if any(self.rise < WANDER * r and lasted < 2 * n for r, n in self.slow_before):
             return None
-        if self._explained(block, at, step, self.rise):
+        if works_more(self.peer, block, at, step, self.rise):
             past.restart(lasted)
             return None
         self.opened, self.onset = past.count, past.count - lasted
@@ -187,31 +185,9 @@ class ThroughputDrop(Detector):
         return self.open
 
     def _severity(self) -> Severity:
-        lasts = self.past.count - self.onset >= LASTS or self.rise >= math.log1p(self.params.clear)
+        clear = self.rise >= math.log1p(self.params.clear)
+        lasts = self.past.count - self.onset >= (LASTS_CLEAR if clear else LASTS)
         return self.rule.severity if lasts and not self.mild else min(Severity.INFO, self.rule.severity)
-
-    def _explained(self, block: Block, at: int, onset: int, rise: float) -> bool:
-        """Whether a step is more work than before: a larger batch, longer sequences, other workers.
-
-        Where a number varies anyway (lengths, tokens a step) it must have changed by half of the slowdown.
-        """
-        for role, least in WORK.items():
-            view = self.peer(role, block, at, RING)
-            before, after = (
-                (view.step < onset) & np.isfinite(view.value),
-                (view.step >= onset) & np.isfinite(view.value),
-            )
-            if before.sum() < 2 or after.sum() < 2:
-                continue
-            if role == "tokens":
-                with np.errstate(all="ignore"):
-                    value = np.append(np.nan, np.diff(view.value) / np.diff(view.step))
-                then, now = (median(value[m & np.isfinite(value)]) for m in (before, after))
-            else:
-                then, now = median(view.value[before]), median(view.value[after])
-            if then > 0 and now > 0 and abs(math.log(now / then)) >= (least or rise / 2):
-                return True
-        return False
 
     def _follow(self, block: Block, at: int) -> Finding | None:
         found, past = self.open, self.past
@@ -258,28 +234,3 @@ class ThroughputDrop(Detector):
             "throughput lost": -math.expm1(-self.now),
         }
         return {"summary": text, "evidence": evidence}
-
-
-def level_of(before: FloatArray) -> FloatArray:
-    """Return the stretches without their drift, which a run that gets slower and slower would take for noise."""
-    half = len(before) // 2
-    slope = (median(before[half:]) - median(before[:half])) / (len(before) - half)
-    return before - slope * np.arange(len(before))
-
-
-def recovered(before: FloatArray, m: int) -> float:
-    """Return the largest rise of a median of `m` stretches that came back: how far the pace wanders anyway."""
-    stride = max(1, m // 4)
-    starts = range(0, len(before) - m + 1, stride)
-    level = np.array([median(before[s : s + m]) for s in starts])
-    if len(level) < 3:
-        return 0.0
-    left = np.minimum.accumulate(level)
-    right = np.minimum.accumulate(level[::-1])[::-1]
-    return float((level - np.maximum(left, right)).max())
-
-
-def turning(level: FloatArray, middle: float, rise: float) -> int:
-    """Return the index at which the newest stay above `middle` begins: where the sum of what follows is largest."""
-    excess = np.clip(level - middle, -rise, rise)
-    return len(level) - 1 - int(np.cumsum(excess[::-1]).argmax())
