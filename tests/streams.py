@@ -18,7 +18,7 @@ from trainmon_rules.points import Batch, chunk
 from trainmon_rules.state import Settings
 
 SETTINGS = Settings.default()
-TIME = "wall time"
+TIME = "time"
 """A column of this name is the wall time of the rows, no tag."""
 
 

@@ -184,18 +184,19 @@ def read_value(value: Any, kind: str) -> Any:
     if kind == "flag":
         text = str(value).strip().lower()
         return True if text in _YES else False if text in _NO else None
-    if (
-        kind == "memory"
-        and isinstance(value, str)
-        and len(value) <= LONGEST
-        and (match := _MEMORY.match(value.strip()))
-    ):
-        amount = _number(match[1])
-        return None if amount is None else amount * _GIGABYTES[(match[2] or "").lower()]
+    if kind == "memory" and (amount := _gigabytes(value)) is not None:
+        return amount
     number = _number(value)
     if number is None or kind in ("number", "memory"):
         return number
     return round(number)
+
+
+def _gigabytes(value: Any) -> float | None:
+    """Return an amount that is given with its unit, in GB."""
+    match = _MEMORY.match(value.strip()) if isinstance(value, str) and len(value) <= LONGEST else None
+    number = None if match is None else _number(match[1])
+    return None if match is None or number is None else number * _GIGABYTES[(match[2] or "").lower()]
 
 
 def _number(value: Any) -> float | None:
