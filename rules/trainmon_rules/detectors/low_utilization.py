@@ -158,7 +158,7 @@ class LowUtilization(Detector):
             return
         over = now >= self.params.idle + BACK if self.is_gpu else now <= self.params.waiting - BACK
         if not over:
-            self.open = found.changed(last_step=int(block.step[at]), evidence={**found.evidence, **self._evidence(now)})
+            self.open = found.changed(last_step=int(block.step[at]), evidence=self._evidence(now))
             return
         self.open = self.since = None
         what = f"GPU utilisation is {now:.0f} %" if self.is_gpu else f"waiting takes {now:.0f} % of a step"
@@ -170,14 +170,14 @@ class LowUtilization(Detector):
     def _words(self, now: float, use: dict[str, float], busy: int) -> dict[str, Any]:
         since = f"since step {self.since[1]}" if self.since else ""
         if not self.is_gpu:
-            text = f"{now:.0f} % of a step is waiting for data, {since}"
+            text = f"{now:.0f} % of a step is waiting for data {since}"
         elif busy:
-            text = f"{self.series.tag} is idle ({now:.0f} %) while {busy} other GPUs are busy, {since}"
+            text = f"{self.series.tag} is idle ({now:.0f} %) while {busy} other GPUs are busy {since}"
         elif len(use) > 1:
             low, high = min(use.values()), max(use.values())
-            text = f"GPU utilisation is {low:.0f} to {high:.0f} % on {len(use)} GPUs, {since}"
+            text = f"GPU utilisation is {low:.0f} to {high:.0f} % on {len(use)} GPUs {since}"
         else:
-            text = f"GPU utilisation is only {now:.0f} %, {since}"
+            text = f"GPU utilisation is only {now:.0f} % {since}"
         return {"summary": text, "evidence": self._evidence(now)}
 
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -161,7 +161,8 @@ class MemoryGrowth(Detector):
             )
             yield resolved(found.changed(last_step=step), step, what)
             return
-        self.growth = self._growth(used, steps) or Growth(was.first, now, was.step, was.slope, was.error)
+        grows = self._growth(used, steps)
+        self.growth = replace(grows or was, first=was.first, step=was.step, now=now)
         severity = self._severity(block, self.growth)
         self.open = found.changed(
             last_step=step, severity=max(severity, found.severity), **self._words(block, self.growth)
@@ -194,7 +195,7 @@ class MemoryGrowth(Detector):
         evidence: dict[str, Any] = {
             "level before": abs(g.first),
             "level now": abs(g.now),
-            "growth in 1,000 steps": 1000 * g.slope,
+            "growth a thousand": 1000 * g.slope,
             "error of that": 1000 * g.error,
         }
         if left is None:
@@ -205,7 +206,7 @@ class MemoryGrowth(Detector):
         evidence |= {
             "capacity": abs(g.now + left * g.slope),
             "runs out at step": last + round(left),
-            "runs out at the earliest": last + round(soonest),
+            "runs out at the earliest step": last + round(soonest),
         }
         text += f"; it runs out about step {last + round(left):,}"
         planned = self.setting("total_steps")

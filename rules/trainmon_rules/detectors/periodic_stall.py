@@ -178,7 +178,7 @@ class PeriodicStall(Detector):
         """Return what the pauses come with: evaluation, checkpoint, a new epoch; "" if nothing tells."""
         seen = [announced(self.setting, p.since_step, p.step) for p in self.pauses]
         for phase in (EVALUATION, CHECKPOINT):
-            if seen.count(phase) > len(seen) // 2:
+            if seen.count(phase) >= len(seen) - 1:
                 return phase
         for role in sorted(HELD_OUT):
             view = self.peer(role, block, at, RING)
@@ -189,11 +189,11 @@ class PeriodicStall(Detector):
             ]
             seen_in = sum(bool(m.any()) for m in inside)
             between = len(np.unique(view.step[view.step >= self.pauses[0].since_step]))
-            if seen_in > len(self.pauses) // 2 and between <= 3 * len(self.pauses):
+            if seen_in >= len(inside) - 1 and between <= 2 * len(inside):
                 return EVALUATION
         epoch = self.peer("epoch", block, at, RING)
         turns = [_turns(epoch, p) for p in self.pauses]
-        return "epoch" if turns and sum(turns) > len(turns) // 2 else ""
+        return "epoch" if sum(turns) >= len(turns) - 1 else ""
 
     # ------------------------------------------------------------------ words
     def _words(self, paused: float, share: float, where: str) -> dict[str, Any]:
@@ -207,7 +207,7 @@ class PeriodicStall(Detector):
                 "steps from pause to pause": period,
                 "share of the time": share,
                 "pause": paused,
-                "usual time a step": self.usual,
+                "usual pace": self.usual,
                 **({"comes with": where} if where else {}),
             },
         }

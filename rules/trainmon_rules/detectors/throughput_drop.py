@@ -230,7 +230,7 @@ class ThroughputDrop(Detector):
         evidence: dict[str, Any] = {
             "pace before": as_logged(self.series.role, math.exp(self.usual)),
             "pace now": as_logged(self.series.role, math.exp(self.usual + self.now)),
-            "step takes longer by": math.expm1(self.now),
+            "slowdown": math.expm1(self.now),
             "throughput lost": -math.expm1(-self.now),
         }
         return {"summary": text, "evidence": evidence}

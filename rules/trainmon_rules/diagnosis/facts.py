@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from trainmon_rules.diagnosis.lookback import report_number, series_of_role, until
+from trainmon_rules.diagnosis.lookback import report_number, until
 from trainmon_rules.diagnosis.rates import rate_facts
 from trainmon_rules.diagnosis.reinforcement import is_reward_run, reward_facts
+from trainmon_rules.diagnosis.resources import resource_facts
 from trainmon_rules.diagnosis.said import said_facts
 from trainmon_rules.diagnosis.signals import (
     SCALE_REPORTS,
@@ -82,7 +83,7 @@ def find_facts(incident: Incident, run: Run) -> dict[str, Any]:
     facts |= said_facts(lead, run.roles)
     if is_reward_run(run.roles, set(settings)):
         facts |= reward_facts(attempt, lead)
-    facts = {**_speed_facts(attempt, lead), **facts}  # an answer of the user's goes before the log
+    facts = {**resource_facts(attempt, incident), **facts}  # an answer of the user's goes before the log
     for part, percent in PERCENT.items():
         if part in facts:
             facts[percent] = float(f"{100 * facts[part]:.2g}")
@@ -197,20 +198,3 @@ def _validation_said(lead: Finding) -> dict[str, Any]:
     if "train_then" in facts and "train_level" in facts:
         facts["train_rises"] = facts["train_level"] > 1.02 * facts["train_then"]
     return facts
-
-
-def _speed_facts(attempt: Attempt, lead: Finding) -> dict[str, Any]:
-    facts: dict[str, Any] = {}
-    use = _recent(attempt, "gpu_util", lead)
-    if use is not None:
-        facts["gpu_utilization"] = use * 100.0 if use <= 1.0 else use
-    waiting, whole = _recent(attempt, "data_time", lead), _recent(attempt, "step_time", lead)
-    if waiting is not None and whole:
-        facts["data_time_share"] = min(1.0, waiting / whole)
-    return facts
-
-
-def _recent(attempt: Attempt, role: str, lead: Finding) -> float | None:
-    series = series_of_role(attempt, role, lead.source)
-    value = until(series, lead.detected_step).finite[-30:] if series is not None else np.zeros(0)
-    return float(np.median(value)) if len(value) else None
