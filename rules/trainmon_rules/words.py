@@ -37,10 +37,10 @@ def short(value: float, digits: int = 4) -> str:
 
 def duration(seconds: float) -> str:
     """Return a length of time as a person says it: 45 s, 18 min, 2.3 h, 3.5 days."""
-    for name, size in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= 2 * size:
-            return f"{short(seconds / size, 2)} {name}"
-    return f"{short(seconds, 2)} s"
+    units = (("days", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
+    name, size = next((u for u in units if seconds >= 2 * u[1]), units[-1])
+    number = seconds / size
+    return f"{number:.0f} {name}" if number >= 10 else f"{number:.2g} {name}"
 
 
 def roles_in_words(roles: Iterable[str], last: str = "or") -> str:

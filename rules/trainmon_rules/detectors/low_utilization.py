@@ -8,9 +8,9 @@ Why it matters: whatever else is tuned, the time is lost before the GPU begins; 
 
 Example: GPU use of 31 % while data time is 0.9 s of steps of 1.3 s: the loader has two workers.
 
-When it is wrong: a small model on a large GPU can't fill it, and an environment that is simulated on the CPU sets the
-pace of reinforcement learning. GPU use counts any kernel, so 100 % may still be slow. 50 to 80 % isn't judged. System
-metrics list all GPUs of a machine, of which a job may use one: idle ones beside it say nothing unless most are busy.
+When it is wrong: a small model on a large GPU can't fill it. Where rewards are logged it is `info`, as an environment
+on the CPU often sets the pace there. GPU use counts any kernel, so 100 % may still be slow. 50 to 80 % isn't judged.
+System metrics list all GPUs of a machine, of which a job may use one: idle ones say nothing unless most are busy.
 
 Fixes: profile a few steps; more loader workers, pinned memory, prefetching, fewer and larger files; move
 preprocessing and augmentation out of the loop or onto the GPU.
@@ -63,6 +63,7 @@ class LowUtilization(Detector):
         self.begun = -1  # index from which training was going on
         self.since: tuple[int, int, float] | None = None  # index, step and time from which it has been low
         self.judged = False
+        self.alone = True  # whether what is said is about this series only
 
     def blind(self) -> str:
         """Return what is missing to judge."""
@@ -137,18 +138,18 @@ class LowUtilization(Detector):
         others = self.peer.every("gpu_util", block, at, SAMPLES) if self.is_gpu else []
         use = {tag: median(p) for tag, v in others if len(p := as_percent(v, tag))}
         busy = sum(u >= self.params.idle for u in use.values())
-        severity = self.rule.severity
+        mild = busy or len(self.peer("reward", block, at, 1))
+        severity = min(Severity.INFO, self.rule.severity) if mild else self.rule.severity
         if busy and not (now < IDLE and 2 * busy > len(use)):
             return
-        if busy:
-            severity = min(Severity.INFO, severity)
-        else:
+        if not busy:
             used = {tag: u for tag, u in use.items() if u >= USED} or use
-            if self.is_gpu and next(iter(used)) != self.series.tag:
+            if self.is_gpu and next(iter(used), self.series.tag) != self.series.tag:
                 return  # another one speaks for all
             use = used
         _, step, time = self.since or (0, 0, math.nan)
         words = self._words(now, use, busy)
+        self.alone = not busy and len(use) < 2
         self.open = self.finding(block, at, words["summary"], words["evidence"], step, time, severity)
         yield self.open
 
@@ -158,7 +159,8 @@ class LowUtilization(Detector):
             return
         over = now >= self.params.idle + BACK if self.is_gpu else now <= self.params.waiting - BACK
         if not over:
-            self.open = found.changed(last_step=int(block.step[at]), evidence=self._evidence(now))
+            words = self._words(now, {}, 0) if self.alone else {"evidence": self._evidence(now)}
+            self.open = found.changed(last_step=int(block.step[at]), **words)
             return
         self.open = self.since = None
         what = f"GPU utilisation is {now:.0f} %" if self.is_gpu else f"waiting takes {now:.0f} % of a step"

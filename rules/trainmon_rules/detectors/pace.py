@@ -77,6 +77,11 @@ def paces(series: Series, end: int, n: int) -> Paces:
     return Paces(pace, steps, seconds, view.step[own], view.time[own])
 
 
+def whole_seconds(reports: Paces) -> bool:
+    """Whether wall times have a resolution of a second."""
+    return bool((reports.time == reports.time.round()).all())
+
+
 def as_logged(role: str, pace: float) -> float:
     """Return a pace as the log has it: a throughput where that is what is logged."""
     return pace if role in ("step_time", BY_WALL_TIME) else 1.0 / pace if pace else float("inf")

@@ -32,7 +32,7 @@ import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.detectors.cadence import CHECKPOINT, EVALUATION, announced
-from trainmon_rules.detectors.pace import BY_WALL_TIME, Paces, paces, speaks
+from trainmon_rules.detectors.pace import BY_WALL_TIME, Paces, paces, speaks, whole_seconds
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.incidents import HELD_OUT
 from trainmon_rules.series import RING, Block, Series, View, block_end
@@ -120,7 +120,7 @@ class PeriodicStall(Detector):
         self.shortest = 0.0
         if self.series.role == BY_WALL_TIME and len(known):
             self.timed = True
-            self.shortest = WHOLE if bool((known.time == known.time.round()).all()) else LEAST
+            self.shortest = WHOLE if whole_seconds(known) else LEAST
             if float((known.seconds == 0).mean()) > COARSE:
                 self.usual = math.nan
                 return
