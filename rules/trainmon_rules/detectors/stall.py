@@ -96,7 +96,7 @@ class Stall(Detector):
     def _silence(self, block: Block, at: int, since: float, step: int, known: int) -> Finding | None:
         """Learn a long gap, or tell of it."""
         now = float(block.time[at])
-        marks = [since, *self._evaluated(block, at, since, now), now]
+        marks = self._marks(block, at, since, now)
         parts = [b - a for a, b in itertools.pairwise(marks)]
         silence = max(parts)
         phase = EVALUATION if len(parts) > 1 else announced(self.setting, step, int(block.step[at]))
@@ -118,10 +118,16 @@ class Stall(Detector):
         found = self.finding(block, at, text, evidence, step, begun, severity)
         return resolved(found, int(block.step[at]), f"the log went on after {duration(silence)}")
 
-    def _evaluated(self, block: Block, at: int, since: float, now: float) -> list[float]:
-        """Return when validation results were logged between two reports, in order."""
-        times: set[float] = set()
+    def _marks(self, block: Block, at: int, since: float, now: float) -> list[float]:
+        """Return the times of what was logged from one report to the next: both, and validation results between.
+
+        Where those fill a view they have been coming for longer than it shows: there was no silence before.
+        """
+        times = {since, now}
         for role in sorted(HELD_OUT):
             view = self.peer(role, block, at, EVALUATIONS)
-            times.update(view.time[(view.time > since) & (view.time < now)].tolist())
+            between = view.time[(view.time > since) & (view.time < now)]
+            times.update(between.tolist())
+            if len(between) == EVALUATIONS:
+                times.discard(since)
         return sorted(times)
