@@ -128,6 +128,6 @@ class Stall(Detector):
             view = self.peer(role, block, at, EVALUATIONS)
             between = view.time[(view.time > since) & (view.time < now)]
             times.update(between.tolist())
-            if len(between) == EVALUATIONS:
+            if len(between) and len(view) == EVALUATIONS and view.time[0] > since:
                 times.discard(since)
         return sorted(times)
