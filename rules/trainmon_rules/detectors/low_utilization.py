@@ -130,8 +130,12 @@ class LowUtilization(Detector):
         timed = math.isfinite(lasted)
         if lasted < SECONDS if timed else block.start + at - index < UNTIMED:
             return False
-        views = (self.peer(role, block, at, SAMPLES) for role in SPEAKERS)
-        return any(int((v.time > time if timed else v.step > step).sum()) > 1 for v in views)
+        half = self.series.before(block.start + at, UNTIMED // 2).step[0]
+        for view in (self.peer(role, block, at, SAMPLES) for role in SPEAKERS):
+            fresh = view.time > block.time[at] - SECONDS / 2 if timed else view.step > half
+            if fresh.any() and int((view.time > time if timed else view.step > step).sum()) > 1:
+                return True
+        return False
 
     # ------------------------------------------------------------------ what is said
     def _say(self, block: Block, at: int, now: float) -> Iterator[Finding]:

@@ -10,7 +10,8 @@ Why it matters: the job dies of it, mostly at night, and what was learnt since t
 Example: the loss is summed as a tensor with its graph: 8 MB more every step, out of memory at step 9,000.
 
 When it is wrong: caches and allocators grow at the beginning of a run and level off, which is why the rate must hold.
-A dataset that is kept in memory grows through its whole first epoch. A running maximum grows with rare long batches.
+A dataset that is kept in memory grows through its whole first epoch. A running maximum grows with rare long batches. A
+tooth of a sawtooth that takes more than 240 reports is a leak until it falls back.
 A warning where it runs out before the planned end (or, where that isn't known, before the run is twice as long), and
 from a growth by 30 % on where nobody knows the capacity; else `info`. What isn't pressing must still grow as fast when
 the run is twice as long before it is told at all.
@@ -31,7 +32,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
-from trainmon_rules.detectors.curve import error_of_difference
+from trainmon_rules.detectors.curve import MEDIAN_ERROR
 from trainmon_rules.detectors.headroom import Headroom
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import FloatArray, IntArray
@@ -46,6 +47,7 @@ START = 0.2  # part of the run in which growth is normal
 PARTS = 6
 FALL = 0.3  # of the growth that may be lost in between
 TWICE = 2  # times as long it must go on
+EVEN = 0.05  # of its early rate that growth may lose, beyond noise
 STOPPED = 0.2  # of its rate at which growth is over
 FIRST_EPOCH = 1.2  # epochs in which a dataset may come into memory
 
@@ -105,14 +107,14 @@ class MemoryGrowth(Detector):
             return
         used = -cells if self.room.free else cells
         if self.open is not None:
-            yield from self._follow(block, used, steps)
+            yield from self._follow(block, used, steps, trend.width)
             return
-        growth = self._growth(used, steps)
+        growth = self._growth(used, steps, trend.width, int(block.step[-1]))
         if growth is None:
-            self.seen = (0, 0.0)
             return
-        self.seen = self.seen if self.seen[0] else (trend.count, growth.slope)
-        lasts = trend.count >= TWICE * self.seen[0] and growth.slope >= self.params.steady * self.seen[1]
+        if not self.seen[0] or growth.slope < self.params.steady * self.seen[1]:
+            self.seen = (trend.count, growth.slope)
+        lasts = trend.count >= TWICE * self.seen[0]
         left = self._left(block, growth)
         if lasts or (left is not None and left < int(block.step[-1])):
             self.growth, self.peak = growth, growth.now
@@ -122,7 +124,8 @@ class MemoryGrowth(Detector):
             yield self.open
 
     # ------------------------------------------------------------------ does it grow
-    def _growth(self, used: FloatArray, steps: IntArray) -> Growth | None:
+    def _growth(self, used: FloatArray, steps: IntArray, width: int, last: int) -> Growth | None:
+        """Return the growth of a run whose cells of `width` reports begin at `steps`, as of its `last` step."""
         begin = int(START * len(used))
         y, x = used[begin:], steps[begin:]
         parts = np.array_split(y, PARTS)
@@ -130,18 +133,23 @@ class MemoryGrowth(Detector):
         rises, total = np.diff(level), float(level[-1] - level[0])
         if total < self.params.least * abs(float(level[0])):
             return None
-        error = error_of_difference(y, len(parts[-1]))
-        early, late = level[2] - level[0], level[5] - level[3]
-        steady = late >= self.params.steady * early and early >= self.params.steady / 2 * late
+        slope = theil_sen(x, y)
+        spread = noise(y - slope * x)
+        error = MEDIAN_ERROR * spread * math.sqrt(2.0 / len(parts[-1]))
+        at = np.array([median(p) for p in np.array_split(x.astype(np.float64), PARTS)])
+        early, late = ((level[j] - level[i]) / (at[j] - at[i]) for i, j in ((0, 2), (3, 5)))
+        slack = max(self.params.errors * error / (at[2] - at[0]), EVEN * early)
+        steady = late >= max(self.params.steady * early, early - slack) and early >= self.params.steady / 2 * late
         if not steady or (rises <= self.params.errors * error).any():
             return None
         if float((np.maximum.accumulate(y) - y).max()) > FALL * total:
             return None
-        slope = theil_sen(x, y)
-        spread = noise(y) * math.sqrt(12.0 / len(y)) / float(x[-1] - x[0])
-        return Growth(float(level[0]), median(y[-2:]), int(x[0]), slope, spread) if slope > 0 else None
+        middle = x + 0.5 * float(np.median(np.diff(x))) * (1 - 1 / width)  # cells are means
+        now = median(y - slope * middle) + slope * last
+        uncertain = spread * math.sqrt(12.0 / len(y)) / float(x[-1] - x[0])
+        return Growth(float(level[0]), now, int(x[0]), slope, uncertain) if slope > 0 else None
 
-    def _follow(self, block: Block, used: FloatArray, steps: IntArray) -> Iterator[Finding]:
+    def _follow(self, block: Block, used: FloatArray, steps: IntArray, width: int) -> Iterator[Finding]:
         """Bring the numbers up to date, or end it: it fell back, or grows no more."""
         found, was = self.open, self.growth
         if found is None or was is None:
@@ -154,15 +162,12 @@ class MemoryGrowth(Detector):
         fell = now < (was.first + self.peak) / 2
         if fell or rate < STOPPED * was.slope:
             self.open = None
-            what = (
-                f"fell back to {self.room.amount(now, now)}"
-                if fell
-                else f"grows no more, {self.room.amount(now, now)} now"
-            )
+            level = self.room.amount(now, now)
+            what = f"fell back to {level}" if fell else f"grows no more, {level} now"
             yield resolved(found.changed(last_step=step), step, what)
             return
-        grows = self._growth(used, steps)
-        self.growth = replace(grows or was, first=was.first, step=was.step, now=now)
+        grows = self._growth(used, steps, width, step) or replace(was, now=now)
+        self.growth = replace(grows, first=was.first, step=was.step)
         severity = self._severity(block, self.growth)
         self.open = found.changed(
             last_step=step, severity=max(severity, found.severity), **self._words(block, self.growth)

@@ -53,7 +53,10 @@ MISSED = 4.0  # periods without a pause that end it
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A report that took too long: its place, the step and time of the one before, and its time above the usual."""
+    """A report that took too long: its place, the step and time of the one before, and its time above the usual.
+
+    `turns` says that another epoch began in it.
+    """
 
     index: int
     step: int
@@ -61,6 +64,7 @@ class Pause:
     since_step: int
     since_time: float
     excess: float
+    turns: bool = False
 
 
 class PeriodicStall(Detector):
@@ -137,9 +141,9 @@ class PeriodicStall(Detector):
         if last is not None and index - last.index <= 1:  # it goes on
             self.pauses[-1] = replace(last, index=index, excess=last.excess + excess)
             return
-        self.pauses.append(
-            Pause(index, int(block.step[at]), float(block.time[at]), int(since.step[0]), float(since.time[0]), excess)
-        )
+        step, since_step = int(block.step[at]), int(since.step[0])
+        turns = _turns(self.peer("epoch", block, at, USUAL), since_step, step)
+        self.pauses.append(Pause(index, step, float(block.time[at]), since_step, float(since.time[0]), excess, turns))
         period = regular(list(self.pauses))
         if not period:
             return
@@ -191,9 +195,7 @@ class PeriodicStall(Detector):
             between = len(np.unique(view.step[view.step >= self.pauses[0].since_step]))
             if seen_in >= len(inside) - 1 and between <= 2 * len(inside):
                 return EVALUATION
-        epoch = self.peer("epoch", block, at, RING)
-        turns = [_turns(epoch, p) for p in self.pauses]
-        return "epoch" if sum(turns) >= len(turns) - 1 else ""
+        return "epoch" if sum(p.turns for p in self.pauses) >= len(self.pauses) - 1 else ""
 
     # ------------------------------------------------------------------ words
     def _words(self, paused: float, share: float, where: str) -> dict[str, Any]:
@@ -227,7 +229,7 @@ def regular(pauses: Sequence[Pause]) -> float:
     return period if missing <= (len(steps) == PAUSES - 1) else 0.0
 
 
-def _turns(epoch: View, pause: Pause) -> bool:
-    """Whether another epoch began within a pause."""
-    before, now = epoch.finite_where(epoch.step <= pause.since_step), epoch.finite_where(epoch.step <= pause.step)
+def _turns(epoch: View, since: int, step: int) -> bool:
+    """Whether another epoch began between two steps."""
+    before, now = epoch.finite_where(epoch.step <= since), epoch.finite_where(epoch.step <= step)
     return len(before) > 0 and math.floor(now[-1]) > math.floor(before[-1])
