@@ -1,7 +1,7 @@
 """The routing table's questions, answered from the run: an incident's facts by name.
 
-Rate, gradient, loss scale and loss are judged as of the incident's onset (points after it don't count), speed as of its
-detection, validation and the level of the training loss as of now; all from the findings, the series of the incident's
+Rate, gradient, loss scale and loss are judged as of the incident's onset (points after it don't count), speed while it
+went on, validation and the level of the training loss as of now; all from the findings, the series of the incident's
 attempt and the run's settings. What the log doesn't hold has no fact; nothing here fails.
 """
 

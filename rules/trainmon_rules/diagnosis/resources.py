@@ -1,6 +1,6 @@
 """Facts about time and memory: how busy the GPU is, what is waited for, what pauses, what grows.
 
-Levels are those of the 30 samples up to the incident's detection; the rest is what the incident's findings say.
+Levels are those of the last 30 samples while the incident went on; the rest is what its findings say.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from trainmon_rules.state import Attempt
 from trainmon_rules.words import duration
 
 SAMPLES = 30
+FEW_CELLS = 3  # of the history, where the samples are gone
 WAITING = 0.4  # part of a step from which the loader holds it up
 LONGEST = 1.5  # data time over step time that is no share: seconds against milliseconds
 
@@ -96,10 +97,14 @@ def _percent(series: Series, lead: Finding) -> float | None:
 
 
 def _recent(series: Series, lead: Finding) -> FloatArray:
-    """Return the samples up to the detection: by wall time, as system metrics have an axis of their own."""
+    """Return the last samples of the time that the incident went on, which is until now while it does.
+
+    Where it is over: up to its detection by wall time, as system metrics have an axis of their own, else to its end.
+    """
     ring = series.tail(RING)
-    if math.isfinite(lead.detected_time) and np.isfinite(ring.time).any():
-        values = ring.finite_where(ring.time <= lead.detected_time)
-        if len(values):
-            return values[-SAMPLES:]
-    return until(series, lead.detected_step).finite[-SAMPLES:]
+    if lead.resolved_step is None:
+        return ring.finite[-SAMPLES:]
+    if math.isfinite(lead.detected_time) and len(values := ring.finite_where(ring.time <= lead.detected_time)):
+        return values[-SAMPLES:]
+    past = until(series, lead.resolved_step)
+    return past.finite[-SAMPLES if past.exact else -FEW_CELLS :]
