@@ -12,7 +12,9 @@ _ROLES = {
     "val_perplexity": "validation perplexity", "train_metric": "training metric", "eval_metric": "evaluation metric",
     "grad_norm": "gradient norm", "kl": "KL divergence", "reward_zero_std": "share of groups with equal rewards",
     "answers_cut": "share of cut answers", "implicit_reward": "reward of chosen answers",
-    "activation_sparsity": "share of zero activations",
+    "activation_sparsity": "share of zero activations", "gpu_util": "GPU utilisation",
+    "data_time": "time waiting for data", "data_share": "time waiting for data", "gpu_mem": "GPU memory",
+    "gpu_mem_free": "GPU memory", "cpu_mem": "host memory",
 }  # fmt: skip
 
 

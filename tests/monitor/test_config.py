@@ -167,6 +167,7 @@ def test_answers_are_read_in_the_names_and_kinds_of_the_vocabulary():
         ("learning_rate=true", "must be a number, not 'True'"),
         ("learning_rate=-1", "can't be negative, as -1 is"),
         ("dataset_size=lots", "must be a whole number, not 'lots'"),
+        ("gpu_memory=much", "must be an amount of memory, as 80GB, not 'much'"),
         ("batch_size=2.5", "must be a whole number, not '2.5'"),
         ("labels_loaded=maybe", "must be yes or no, not 'maybe'"),
         ("poor=me", "must be training, validation or both, not 'me'"),
@@ -184,7 +185,7 @@ def test_every_key_can_be_answered_and_is_told():
     told = {name: (values, about) for name, values, about in answers_help()}
     assert set(told) == set(vocabulary())
     assert told["precision"] == ("fp32, bf16, fp16 or fp8", "number format of the passes")
-    example = {"number": "1", "integer": "1", "flag": "yes", "text": "x"}
+    example = {"number": "1", "integer": "1", "memory": "80GB", "flag": "yes", "text": "x"}
     for s in vocabulary().values():
         for value in s.choices or (example[s.kind],):
             [(name, _)] = parse_options([f"{s.name}={value}"]).items()

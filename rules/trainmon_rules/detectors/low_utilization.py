@@ -29,13 +29,13 @@ import numpy as np
 
 from trainmon_rules import units
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
-from trainmon_rules.detectors.stall import SPEAKERS
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import FloatArray
 from trainmon_rules.series import Block, Series, View, block_end
 from trainmon_rules.series.robust import median
 from trainmon_rules.vocabulary import RunSettings
 
+TRAINING = ("train_loss", "rl_loss", "reward")  # what shows that training goes on
 SAMPLES = 30  # behind a median
 SECONDS, UNTIMED = 600.0, 120  # how long it must last: by wall time, else in samples
 BACK = 5.0  # percent beyond the threshold at which it is over
@@ -106,7 +106,7 @@ class LowUtilization(Detector):
 
     # ------------------------------------------------------------------ what is measured
     def _trains(self, block: Block, at: int) -> bool:
-        return any(len(self.peer(role, block, at, 2)) == 2 for role in SPEAKERS)
+        return any(len(self.peer(role, block, at, 2)) == 2 for role in TRAINING)
 
     def _percent(self, block: Block, at: int, recent: View) -> FloatArray:
         """Return the samples in percent; none where that can't be told."""
@@ -131,7 +131,7 @@ class LowUtilization(Detector):
         if lasted < SECONDS if timed else block.start + at - index < UNTIMED:
             return False
         half = self.series.before(block.start + at, UNTIMED // 2).step[0]
-        for view in (self.peer(role, block, at, SAMPLES) for role in SPEAKERS):
+        for view in (self.peer(role, block, at, SAMPLES) for role in TRAINING):
             fresh = view.time > block.time[at] - SECONDS / 2 if timed else view.step > half
             if fresh.any() and int((view.time > time if timed else view.step > step).sum()) > 1:
                 return True

@@ -10,7 +10,8 @@ Why it matters: pauses are rarely looked at, as each is short, and one in ten st
 
 Example: a garbage collection of half a second every 25 steps of 0.2 s: 9 % of the time.
 
-When it is wrong: checkpoints that nothing announces look like any other pause. Wall times with a resolution of a
+When it is wrong: checkpoints that nothing announces look like any other pause, and so do evaluations that are logged to
+a file of their own. Wall times with a resolution of a
 second, or written in batches, hide short pauses. Where a step time is logged, pauses outside of the step don't show
 in it.
 
@@ -71,7 +72,6 @@ class PeriodicStall(Detector):
     """Long steps at equal distances."""
 
     name: ClassVar[str] = "periodic-stall"
-    across: ClassVar[bool] = True
 
     @dataclass(frozen=True, slots=True)
     class Params:
@@ -97,9 +97,7 @@ class PeriodicStall(Detector):
             return ""
         if self.series.role != BY_WALL_TIME:
             return "too few positive numbers are logged"
-        return (
-            "wall times are too coarse" if self.timed else "neither a step time, a throughput nor wall times are logged"
-        )
+        return "wall times are too coarse" if self.timed else "no step time, throughput or wall time is logged"
 
     def update(self, block: Block) -> Iterator[Finding]:
         """Look at long steps; refresh the usual pace at the end of each block."""

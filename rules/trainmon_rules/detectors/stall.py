@@ -9,8 +9,9 @@ Why it matters: a hang in a collective or a data loader costs every device of th
 
 Example: BLOOM-176B hung in an evaluation without any error, and 18 hours were lost.
 
-When it is wrong: a suspended laptop, a queue that paused the job, an evaluation that logs nothing: silence is all that
-a log shows. Silence between two attempts is no stall, and a gap of 30 days is a clock that was set.
+When it is wrong: a suspended laptop, a queue that paused the job, an evaluation that logs nothing or to a file of its
+own: silence is all that a log shows. What comes again is told twice at most, as it is known then. Silence between two
+attempts is no stall, and a gap of 30 days is a clock that was set.
 
 Fixes: dump the stacks of all ranks before anything is killed; look at the disk, the loader's workers and the network;
 set a timeout for collectives; resume from the last checkpoint.
@@ -47,7 +48,6 @@ class Stall(Detector):
     """Silence between two reports, against the cadence learnt so far."""
 
     name: ClassVar[str] = "stall"
-    across: ClassVar[bool] = True
 
     @dataclass(frozen=True, slots=True)
     class Params:
@@ -66,7 +66,7 @@ class Stall(Detector):
         """Return what is missing to know a cadence."""
         if self.cadence.gaps >= STARTED:
             return ""
-        return "too few reports have a wall time" if math.isfinite(self.last_time) else "no wall time in the log"
+        return "too few reports have a wall time" if math.isfinite(self.last_time) else "no wall time is logged"
 
     def update(self, block: Block) -> Iterator[Finding]:
         """Look at the gaps; refresh the usual one at the end of each block."""

@@ -83,7 +83,7 @@ class ThroughputDrop(Detector):
         if self.past.count:
             return "" if self.past.count > 24 or self.open else "too few reports tell how long a step takes"
         if self.series.role == BY_WALL_TIME:
-            return "neither a step time, a throughput nor wall times are logged"
+            return "no step time, throughput or wall time is logged"
         return "no positive numbers are logged"
 
     def update(self, block: Block) -> Iterator[Finding]:

@@ -6,8 +6,6 @@ import pytest
 from tests.engine import session
 from tests.rules.detectors.speed import clock, found, noisy, told
 from trainmon_rules.detectors.periodic_stall import Pause, regular
-from trainmon_rules.engine import Session
-from trainmon_rules.points import Batch, chunk
 from trainmon_rules.state import Settings
 
 RULE = "periodic-stall"
@@ -101,19 +99,6 @@ def test_evaluations_more_frequent_than_the_pauses_do_not_explain_them():
     assert "comes with" not in f.evidence
 
 
-def test_an_evaluation_in_a_file_of_its_own_is_seen():
-    x = paused(200, 8.0)
-    s = Session("run", Settings.default())
-    s.open("train")
-    s.open("val", "val/")
-    s.feed("train", Batch([chunk("loss", range(N), np.ones(N), clock(x))]))
-    at = np.arange(200, N, 200)
-    s.feed("val", Batch([chunk("loss", at, np.ones(len(at)), clock(x)[at] - 0.1)]))
-    s.end()
-    [f] = [f for f in s.runs[0].findings.values() if f.rule == RULE]
-    assert f.evidence["comes with"] == "evaluation"
-
-
 # -------------------------------------------------------------------------------------------- what only looks like it
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("noise", [0.1, 0.7])
@@ -179,9 +164,9 @@ def test_what_is_regular(index, period):
 def test_what_it_lacks_is_told():
     def blind(tag, values, time=None):
         [t] = session({tag: values}, time=time).runs[0].attempts[0].tracked.values()
-        return next(d.blind() for d in t.waiting if d.rule.name == RULE)
+        return next(d.blind() for d in t.detectors if d.rule.name == RULE)
 
-    assert blind("loss", np.ones(99)) == "neither a step time, a throughput nor wall times are logged"
+    assert blind("loss", np.ones(99)) == "no step time, throughput or wall time is logged"
     assert blind("loss", np.ones(99), clock(noisy(99, 0.3), 1.0)) == "wall times are too coarse"
     assert blind("step_time", np.zeros(99)) == "too few positive numbers are logged"
     assert blind("step_time", np.ones(99)) == ""

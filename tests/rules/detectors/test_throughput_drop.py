@@ -270,7 +270,7 @@ def blind(tags, **kwargs):
 
 
 def test_what_it_lacks_is_told():
-    assert blind({"loss": np.ones(50)}) == "neither a step time, a throughput nor wall times are logged"
+    assert blind({"loss": np.ones(50)}) == "no step time, throughput or wall time is logged"
     assert blind({"step_time": np.zeros(50)}) == "no positive numbers are logged"
     assert blind({"step_time_s": noisy(20, 30.0)}) == "too few reports tell how long a step takes"
     assert blind({"step_time_s": noisy(60, 30.0)}) == ""
