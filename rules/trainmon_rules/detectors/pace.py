@@ -16,6 +16,7 @@ from trainmon_rules.points import BoolArray, FloatArray, IntArray
 from trainmon_rules.series import Block, Series
 
 SPEAKERS = ("step_time", "throughput", "mfu", "train_loss")  # the first that is logged speaks
+ANOTHER = "another metric tells the pace from here on"
 BY_WALL_TIME = "train_loss"
 ABSURD = 1e20  # no pace; FLOPs a second are 1e15
 TOO_LONG = 30 * 86400.0  # seconds: a clock that was set, not a pause

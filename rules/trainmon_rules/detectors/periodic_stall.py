@@ -33,7 +33,7 @@ import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.detectors.cadence import CHECKPOINT, EVALUATION, announced
-from trainmon_rules.detectors.pace import BY_WALL_TIME, Paces, paces, speaks, whole_seconds
+from trainmon_rules.detectors.pace import ANOTHER, BY_WALL_TIME, Paces, paces, speaks, whole_seconds
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.incidents import HELD_OUT
 from trainmon_rules.series import RING, Block, Series, View, block_end
@@ -102,8 +102,6 @@ class PeriodicStall(Detector):
     def update(self, block: Block) -> Iterator[Finding]:
         """Look at long steps; refresh the usual pace at the end of each block."""
         end, n = block.start + len(block), speaks(self.peer, block)
-        if n < len(block):
-            self.open = None
         if n and math.isfinite(self.usual):
             reports = paces(self.series, end, len(block))
             with np.errstate(all="ignore"):
@@ -113,7 +111,10 @@ class PeriodicStall(Detector):
                 yield from self._over(int(block.step[i]))
                 yield from self._pause(block, i, float(excess[i]))
             yield from self._over(int(block.step[n - 1]))
-        if end == block_end(end - 1) and end >= USUAL // 2:
+        if n < len(block) and self.open is not None:
+            found, self.open = self.open, None
+            yield resolved(found, int(block.step[n]), ANOTHER)
+        if n and end == block_end(end - 1) and end >= USUAL // 2:
             self._refresh(paces(self.series, end, min(end, USUAL)))
 
     def _refresh(self, recent: Paces) -> None:
@@ -129,7 +130,7 @@ class PeriodicStall(Detector):
         self.usual = median(known.pace) if len(known) >= USUAL // 4 else math.nan
 
     # ------------------------------------------------------------------ are they regular
-    def _pause(self, block: Block, at: int, excess: float) -> Iterator[Finding]:
+    def _pause(self, block: Block, at: int, over: float) -> Iterator[Finding]:
         """Take a pause; say so once they are regular and cost enough."""
         index = block.start + at
         since = self.series.before(index, 1)
@@ -137,16 +138,17 @@ class PeriodicStall(Detector):
             return
         last = self.pauses[-1] if self.pauses else None
         if last is not None and index - last.index <= 1:  # it goes on
-            self.pauses[-1] = replace(last, index=index, excess=last.excess + excess)
+            self.pauses[-1] = replace(last, index=index, excess=last.excess + over)
             return
         step, since_step = int(block.step[at]), int(since.step[0])
         turns = _turns(self.peer("epoch", block, at, USUAL), since_step, step)
-        self.pauses.append(Pause(index, step, float(block.time[at]), since_step, float(since.time[0]), excess, turns))
+        self.pauses.append(Pause(index, step, float(block.time[at]), since_step, float(since.time[0]), over, turns))
         period = regular(list(self.pauses))
         if not period:
             return
         self.period = period
-        paused = median(np.array([p.excess for p in self.pauses]))
+        excess = np.array([p.excess for p in self.pauses])
+        paused = min(float(excess.mean()), self.params.times * median(excess))  # one of them may be a hang
         share = paused / (paused + self.usual * period)
         where = self._where(block, at)
         phase = where in (EVALUATION, CHECKPOINT)

@@ -96,10 +96,10 @@ class Stall(Detector):
     def _silence(self, block: Block, at: int, since: float, step: int, known: int) -> Finding | None:
         """Learn a long gap, or tell of it."""
         now = float(block.time[at])
-        marks = self._marks(block, at, since, now)
+        marks, evaluated = self._marks(block, at, since, now)
         parts = [b - a for a, b in itertools.pairwise(marks)]
         silence = max(parts)
-        phase = EVALUATION if len(parts) > 1 else announced(self.setting, step, int(block.step[at]))
+        phase = EVALUATION if evaluated else announced(self.setting, step, int(block.step[at]))
         limit = self.cadence.limit(phase, known)
         if known >= STARTED:
             self.cadence.learn(phase, silence, silence > limit)
@@ -118,16 +118,17 @@ class Stall(Detector):
         found = self.finding(block, at, text, evidence, step, begun, severity)
         return resolved(found, int(block.step[at]), f"the log went on after {duration(silence)}")
 
-    def _marks(self, block: Block, at: int, since: float, now: float) -> list[float]:
-        """Return the times of what was logged from one report to the next: both, and validation results between.
+    def _marks(self, block: Block, at: int, since: float, now: float) -> tuple[list[float], bool]:
+        """Return the times of what was logged from one report to the next, and whether validation results were.
 
         Where those fill a view they have been coming for longer than it shows: there was no silence before.
         """
-        times = {since, now}
+        times, evaluated = {since, now}, False
         for role in sorted(HELD_OUT):
             view = self.peer(role, block, at, EVALUATIONS)
-            between = view.time[(view.time > since) & (view.time < now)]
-            times.update(between.tolist())
-            if len(between) and len(view) == EVALUATIONS and view.time[0] > since:
+            within = view.time[(view.time > since) & (view.time <= now)]
+            times.update(within.tolist())
+            evaluated = evaluated or len(within) > 0
+            if len(view) == EVALUATIONS and since < view.time[0] < now:
                 times.discard(since)
-        return sorted(times)
+        return sorted(times), evaluated

@@ -19,7 +19,8 @@ from trainmon_rules.series.robust import median
 
 SPAN, SPAN_WHOLE = 20.0, 50.0  # seconds that a stretch should last, and where times are whole seconds
 FIRST = 16  # reports by which it is told how many that is
-PART = 16  # reports that are summarised at a time
+PART = 16  # reports behind a median of their paces
+TAKE = 128  # reports that are summarised at a time
 WIDEST = 4096  # reports a stretch
 UNKNOWN = 4  # reports a stretch where nobody knows how long a report takes
 RECENT = 256  # stretches kept
@@ -60,7 +61,7 @@ class Stretches:
         if not self.width:
             return FIRST - self._holding
         often = 4 if self.count < 256 else 16 if self.count < 4096 else 64
-        return max(min(self.width, PART), often) - self._holding
+        return max(min(self.width, TAKE), often) - self._holding
 
     def extend(self, reports: Paces, usual: bool = True) -> bool:
         """Take at most `room` reports; return whether there are new stretches.
@@ -127,7 +128,8 @@ class Stretches:
             spent, steps = (np.where(ok, a, 0.0).reshape(-1, part).sum(axis=1) for a in (p.seconds, p.steps))
         else:
             rows = p.pace.reshape(-1, part)
-            spent = rows[:, 0] if part == 1 else np.array([median(r) for r in rows])
+            middle = np.sort(rows, axis=1)[:, (part - 1) // 2 : part // 2 + 1]
+            spent = middle.mean(axis=1)
             steps = np.ones(len(spent))
         begins = slice(None, None, part)
         if self.width > part:

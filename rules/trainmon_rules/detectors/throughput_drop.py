@@ -24,6 +24,7 @@ Source: Marin's throughput rule (median of 15 minutes below 95 % of the hour bef
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -32,7 +33,7 @@ import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.detectors.levels import median_error
-from trainmon_rules.detectors.pace import BY_WALL_TIME, Paces, as_logged, paces, speaks
+from trainmon_rules.detectors.pace import ANOTHER, BY_WALL_TIME, Paces, as_logged, paces, speaks
 from trainmon_rules.detectors.slowdown import level_of, recovered, turning, works_more
 from trainmon_rules.detectors.stretches import GROUP, RECENT, Stretches
 from trainmon_rules.findings import Finding, Severity
@@ -93,6 +94,13 @@ class ThroughputDrop(Detector):
             self.first_step = int(block.step[0])
             if self.series.older is not None:
                 self._inherit(self.series.older)
+        if n:
+            yield from self._take(block, n)
+        if n < len(block) and self.open is not None:
+            found, self.open = self.open, None
+            yield resolved(found, int(block.step[n]), ANOTHER)
+
+    def _take(self, block: Block, n: int) -> Iterator[Finding]:
         reports = paces(self.series, block.start + len(block), len(block))
         known = np.flatnonzero(np.isfinite(reports.pace[:n]))
         a = 0
@@ -103,9 +111,6 @@ class ThroughputDrop(Detector):
                 if found is not None:
                     yield found
             a = b
-        if n < len(block) and self.open is not None:
-            found, self.open = self.open, None
-            yield resolved(found, int(block.step[n]), "another metric tells the pace from here on")
 
     def _inherit(self, older: Series) -> None:
         """Begin with what the attempt before was like, up to where this one resumes."""
@@ -124,6 +129,8 @@ class ThroughputDrop(Detector):
         if self.open is not None:
             return self._follow(block, at)
         past = self.past
+        if self._is_even():
+            return None
         lengths = zip(PASTS, (self.params.sudden, self.params.clear, self.params.lasting), strict=True)
         for length, share in lengths:
             before = past.level[:-length]
@@ -153,8 +160,16 @@ class ThroughputDrop(Detector):
 
     def _usual_cells(self, step: int) -> float:
         """Return the level of all that lies before a step, infinite where that is too little."""
-        cells = [x for x, s in zip(self.past.cells, self.past.cell_step, strict=True) if s < step]
-        return median(np.array(cells[:-1])) if len(cells) > FEW_CELLS // 2 else math.inf
+        n = bisect_left(self.past.cell_step, step)  # the last of them may reach beyond it
+        return median(np.array(self.past.cells[: n - 1])) if n > FEW_CELLS // 2 else math.inf
+
+    def _is_even(self) -> bool:
+        """Whether the last stretches are so near to the usual ones that nothing need be looked at closer."""
+        level = self.past.level
+        last = max(median(level[-LAST:]), median(level[-2 * LAST :]))
+        low = float(np.partition(level, len(level) // 4)[len(level) // 4])
+        usual = min(low, self._usual_cells(int(self.past.step[-1])))
+        return last - usual < math.log1p(self.params.lasting) / 2
 
     def _rise(self, before: FloatArray, window: FloatArray, usual: float, least: float) -> float:
         """Return by how much a window, its end too, is above the usual level; 0 if that isn't enough."""

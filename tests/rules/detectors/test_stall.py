@@ -79,6 +79,12 @@ def test_a_run_of_rewards_or_components_is_heard_too():
     assert len(stalls(gaps(g300=3 * HOUR), tags)) == 1
 
 
+def test_results_in_the_record_after_the_silence_make_it_an_evaluation():
+    tags = {"loss": np.ones(600), "eval_loss": evaluated(600, 350)}
+    assert stalls(gaps(g350=1.5 * HOUR), tags) == []
+    assert stalls(gaps(g350=2.5 * HOUR), tags) == [("warning", 349, 350, 350)]
+
+
 # -------------------------------------------------------------------------------------------- what only looks like it
 def test_the_first_steps_compile():
     assert stalls(gaps(g0=1000, g1=5000, g2=900, g3=1800)) == []
