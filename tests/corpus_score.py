@@ -139,8 +139,7 @@ HEADER = """# The corpus: what trainmon says of real public logs
 Written by `make corpus` from a folder of public training logs that isn't part of this repository (many of those
 repositories have no licence, so nothing of them is copied). Each row names the public repository and commit a log came
 from. *Label* is a human reading of the numbers with its confidence; *said* is the worst severity that trainmon
-reports. A label that is wrong would be corrected in `tests/data/corpus_corrections.tsv`, with the reason; there is none
-so far.
+reports. A label that is wrong is corrected in `tests/data/corpus_corrections.tsv`, with the reason.
 
 The bar counts labels of high and medium confidence: no critical on a healthy or too-short file; a warning beyond the
 tolerated ones on at most one in ten of them; the required symptoms on at least four in five of the others.
