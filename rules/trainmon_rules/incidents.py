@@ -120,6 +120,9 @@ EXPLAINED_BY: Mapping[str, frozenset[str]] = {
 HELD_OUT = frozenset({"val_loss", "val_loss_component", "val_gap", "val_perplexity", "eval_metric", "eval_error"})
 """Roles on data not trained on: what they do doesn't explain what training does."""
 
+ALONE = frozenset({"stall"})
+"""Symptoms that what has been going on for long doesn't explain: a GPU that waits for data is no reason to hang."""
+
 DEPENDENT = frozenset({"learning", "generalization", "units"})
 """Families that say nothing new while the loss is not finite."""
 
@@ -166,7 +169,8 @@ def _joins(f: Finding, members: Sequence[Finding]) -> bool:
 def _is_one_event(f: Finding, m: Finding, reach: int) -> bool:
     """Whether a finding goes on from another one of its family, or one of them explains the other."""
     if f.family == m.family:
-        return _lasts_until(m, f.onset_step, reach)
+        alone = f.symptom != m.symptom and not ALONE.isdisjoint((f.symptom, m.symptom))
+        return abs(f.onset_step - m.onset_step) <= reach if alone else _lasts_until(m, f.onset_step, reach)
     return _explains(m, f, reach) or _explains(f, m, reach)
 
 

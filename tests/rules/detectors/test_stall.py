@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine import session
+from tests.engine import incidents, session
 from tests.rules.detectors.speed import clock, found, noisy, told
 from trainmon_rules.detectors.cadence import CHECKPOINT, EVALUATION, TRAINING, Cadence, announced
 from trainmon_rules.state import Settings
@@ -152,6 +152,12 @@ def test_evaluations_in_a_file_of_their_own_are_known_after_two():
     x = gaps(2000)
     x[201::200] = 1200
     assert stalls(x) == [("info", 200, 201, 201), ("info", 400, 401, 401)]
+
+
+def test_silence_is_an_incident_of_its_own_in_a_run_that_is_slow_anyway():
+    tags = {"loss": 2 - np.arange(600) / 600, "gpu_util": np.full(600, 30.0)}
+    story = [(i.symptom, i.onset.onset_step) for i in incidents(tags, time=clock(gaps(seconds=8.0, g300=3 * HOUR)))]
+    assert story == [("low-utilization", 2), ("stall", 299)]
 
 
 # ------------------------------------------------------------------------------------------------- the slow twin
