@@ -251,10 +251,8 @@ def timed(seconds: np.ndarray) -> dict[str, list[float | None]]:
 def slows_down(seed: int = 0, n: int = 700) -> dict[str, list[float | None]]:
     """A step takes 30 s, and from row 300 on 39 s."""
     rng = np.random.default_rng(seed)
-    return {
-        **base(n, seed),
-        "step_time": (np.where(np.arange(n) < 300, 30, 39) * np.exp(rng.normal(0, 0.02, n))).tolist(),
-    }
+    seconds = np.where(np.arange(n) < 300, 30, 39) * np.exp(rng.normal(0, 0.02, n))
+    return {**base(n, seed), "step_time_s": seconds.tolist()}
 
 
 def hangs(seed: int = 0, n: int = 700) -> dict[str, list[float | None]]:
@@ -296,7 +294,6 @@ AILING: Mapping[str, Callable[[int], dict[str, list[float | None]]]] = {
     "overfit": overfits,
     "grad-vanishing": vanishes,
     **OUTCOMES,
-
     "throughput-drop": slows_down,
     "stall": hangs,
     "periodic-stall": pauses,

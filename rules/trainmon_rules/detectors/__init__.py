@@ -29,11 +29,9 @@ from trainmon_rules.detectors.plateau import Plateau
 from trainmon_rules.detectors.policy_kl import PolicyKl
 from trainmon_rules.detectors.policy_limit import PolicyLimit
 from trainmon_rules.detectors.preference_margin import PreferenceMargin
-from trainmon_rules.detectors.val_suspect import ValSuspect
-
-
 from trainmon_rules.detectors.stall import Stall
 from trainmon_rules.detectors.throughput_drop import ThroughputDrop
+from trainmon_rules.detectors.val_suspect import ValSuspect
 
 ALL: tuple[type[Detector], ...] = (
     NonFinite,
@@ -57,7 +55,6 @@ ALL: tuple[type[Detector], ...] = (
     Displacement,
     PolicyKl,
     PolicyLimit,
-
     ThroughputDrop,
     Stall,
     PeriodicStall,

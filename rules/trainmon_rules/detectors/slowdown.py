@@ -11,7 +11,7 @@ from trainmon_rules.points import FloatArray
 from trainmon_rules.series import RING, Block
 from trainmon_rules.series.robust import median
 
-WORK = {"batch": 0.02, "topology": 0.001, "length": 0.0, "tokens": 0.0}
+WORK = {"batch": 0.02, "topology": 0.001, "length": 0.0, "answer_length": 0.0, "tokens": 0.0}
 """Roles whose change explains one, with the relative change that does; 0 where it must be half of the slowdown."""
 
 
