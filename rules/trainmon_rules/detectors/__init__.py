@@ -21,12 +21,15 @@ from trainmon_rules.detectors.grad_vanishing import GradVanishing
 from trainmon_rules.detectors.loss_scale import LossScaleCollapse
 from trainmon_rules.detectors.loss_spike import LossSpike
 from trainmon_rules.detectors.nonfinite import NonFinite
+from trainmon_rules.detectors.oscillation import Oscillation
 from trainmon_rules.detectors.overfit import Overfit
 from trainmon_rules.detectors.plateau import Plateau
 from trainmon_rules.detectors.policy_kl import PolicyKl
 from trainmon_rules.detectors.policy_limit import PolicyLimit
 from trainmon_rules.detectors.preference_margin import PreferenceMargin
 from trainmon_rules.detectors.val_suspect import ValSuspect
+from trainmon_rules.detectors.regime_shift import RegimeShift, ValRegimeShift
+from trainmon_rules.detectors.val_oscillation import ValOscillation
 
 ALL: tuple[type[Detector], ...] = (
     NonFinite,
@@ -37,6 +40,10 @@ ALL: tuple[type[Detector], ...] = (
     LossSpike,
     Divergence,
     ValDivergence,
+    RegimeShift,
+    ValRegimeShift,
+    Oscillation,
+    ValOscillation,
     Flat,
     Plateau,
     Overfit,
