@@ -245,6 +245,20 @@ def stops_learning(seed: int = 0, n: int = 1200) -> dict[str, list[float | None]
     }
 
 
+def creeps(seed: int = 0, n: int = 1200) -> dict[str, list[float | None]]:
+    """0.693 to 0.685 in a straight line."""
+    rng = np.random.default_rng(seed)
+    return {"loss": (0.693 - 0.008 * np.arange(n) / n + rng.normal(0, 0.0005, n)).tolist(), "lr": [1e-5] * n}
+
+
+def sorted_epochs(seed: int = 0, n: int = 1200, length: int = 50) -> dict[str, list[float | None]]:
+    """Within each epoch of 50 rows the loss falls by 0.6 and begins the next one where it was."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(n)
+    loss = 0.7 + 1.5 * np.exp(-t / 150) + 0.6 * (0.5 - t % length / length) + rng.normal(0, 0.05, n)
+    return {"loss": loss.tolist(), "lr": [1e-3] * n, "epoch": (t / length).tolist()}
+
+
 def overfits(seed: int = 0, n: int = 800) -> dict[str, list[float | None]]:
     """Validation turns at row 300 while training goes on falling."""
     rng = np.random.default_rng(seed)
@@ -280,6 +294,8 @@ AILING: Mapping[str, Callable[[int], dict[str, list[float | None]]]] = {
     "val-oscillation": thrown_epochs,
     "flat": never_learns,
     "plateau": stops_learning,
+    "slow": creeps,
+    "periodic": sorted_epochs,
     "overfit": overfits,
     "grad-vanishing": vanishes,
     **OUTCOMES,

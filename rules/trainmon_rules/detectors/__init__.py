@@ -23,12 +23,14 @@ from trainmon_rules.detectors.loss_spike import LossSpike
 from trainmon_rules.detectors.nonfinite import NonFinite
 from trainmon_rules.detectors.oscillation import Oscillation
 from trainmon_rules.detectors.overfit import Overfit
+from trainmon_rules.detectors.periodic import Periodic
 from trainmon_rules.detectors.plateau import Plateau
 from trainmon_rules.detectors.policy_kl import PolicyKl
 from trainmon_rules.detectors.policy_limit import PolicyLimit
 from trainmon_rules.detectors.preference_margin import PreferenceMargin
 from trainmon_rules.detectors.val_suspect import ValSuspect
 from trainmon_rules.detectors.regime_shift import RegimeShift, ValRegimeShift
+from trainmon_rules.detectors.slow import Slow
 from trainmon_rules.detectors.val_oscillation import ValOscillation
 
 ALL: tuple[type[Detector], ...] = (
@@ -46,6 +48,8 @@ ALL: tuple[type[Detector], ...] = (
     ValOscillation,
     Flat,
     Plateau,
+    Slow,
+    Periodic,
     Overfit,
     GradVanishing,
     ChanceAccuracy,

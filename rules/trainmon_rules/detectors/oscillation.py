@@ -74,7 +74,7 @@ class Oscillation(Detector):
         self.least = STRETCHES * _stretch(0)
         self.best = math.inf  # lowest level of a stretch
         self.limit = math.inf  # the span that counts as oscillating
-        self.opened = 0  # number of points
+        self.opened, self.level = 0, math.nan  # number of points and level when it was said
 
     def update(self, block: Block) -> Iterator[Finding]:
         """Look at the end of each stretch."""
@@ -119,7 +119,7 @@ class Oscillation(Detector):
         if (not grown and not tossed) or restarted(self.peer("learning_rate", block, len(block) - 1, 4 * width)):
             return
         self.limit = max(least, self.params.grown * usual if grown else 0.0)
-        self.opened = block.start + len(block)
+        self.opened, self.level = block.start + len(block), now.level
         first = max(2, int((span[::-1] < 0.5 * self.limit).argmax())) * width  # reports since the last calm stretch
         far = np.abs(y[-first:] - median(y[-first - width : -first])) > 0.5 * self.limit
         at = len(y) - first + int(far.argmax())
@@ -144,6 +144,10 @@ class Oscillation(Detector):
             return
         start = first_level(self.series)
         now = swings_of(y[-2 * width :], float(span[-2:].min()))
+        if self.level - now.level > 2 * now.error(2 * width):
+            self.open = None
+            yield resolved(found, step, f"it learns all the same, by step {step}")
+            return
         usual = found.evidence.get("usual swing")
         self.open = found.changed(last_step=step, **self._words(now, start, usual))
         lasted = end - self.opened >= OVER_AGAIN * width

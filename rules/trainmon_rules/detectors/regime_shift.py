@@ -14,7 +14,7 @@ When it is wrong: a change of the learning rate at that place explains it (the d
 the log, and for the better the border of an epoch (data seen before). A rise that loses half of the progress, or goes
 on, is `divergence`; one that comes back within the 24 reports `loss-spike`; a jump at a resume `resume-jump`. Where
 no epoch is logged, the second epoch of a small dataset looks like a step for the better: `info`, as all steps for the
-better, small ones (below 5 % of the level) and those of a reward. The others are a warning once they have lasted twice
+better, small ones (below 5 % of the level), those of a reward and those at the border of an epoch. The others are a warning once they have lasted twice
 as long: a loss whose noise is autocorrelated wanders off for a while.
 
 Fixes: compare data, configuration, code and hardware on both sides of the step.
@@ -42,7 +42,7 @@ from trainmon_rules.series.robust import median
 from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 
-LASTING = 150  # reports after which it is the new level and no news any more
+LASTING = 150  # reports after which it is the new level: learning may then lead anywhere from it
 MOST = 256  # reports between two looks
 HOLE = 8  # times the usual distance between reports
 CHANGED = 1.2  # times as high, or as low, is another learning rate
@@ -67,6 +67,7 @@ class RegimeShift(Detector):
         super().__init__(rule, series, peer, settings)
         self.least = 3 * hold_of(0)
         self.step: Step | None = None
+        self.with_epoch = False
         self.began = self.looked = 0  # number of points when it was said, and at the last look
 
     def update(self, block: Block) -> Iterator[Finding]:
@@ -77,7 +78,7 @@ class RegimeShift(Detector):
         slack, self.looked = end - max(self.looked, end - MOST), end
         hold = hold_of(end)
         now = self._level(end, hold)
-        if self.step is not None:
+        if self.step is not None and end - self.began < LASTING:
             yield from self._follow(block, end, now, self.step)
         elif abs(now - (before := self._level(end - hold - slack, hold))) > RELATIVE_FLOOR * abs(before):
             yield from self._look(block, end, hold, slack)  # hardly ever
@@ -94,9 +95,14 @@ class RegimeShift(Detector):
         if len(y) < hold + slack + LEAST:
             return
         at = place(y, hold, slack)
-        step = is_step(y[:at], y[at:]) if at >= hold else None
-        if step is None or not self._is_news(step) or self._explained(block, steps, at, step):
+        step = is_step(y[:at], y[at:]) if hold <= at <= len(y) - hold else None
+        if step is None or not self._is_news(step) or self._explained(block, steps, at):
             return
+        self.with_epoch = self._begins_an_epoch(block, steps, at)
+        if step.size < 0 and self.with_epoch:
+            return
+        if self.open is not None:
+            yield resolved(self.open, int(steps[at]), f"another step followed at step {int(steps[at])}")
         self.step, self.began = step, end
         words = self._words(step, int(steps[at]))
         self.open = self.finding(
@@ -113,17 +119,19 @@ class RegimeShift(Detector):
             return self.series.role != "reward" and -step.size <= progress
         return step.size < self.params.lost * progress
 
-    def _explained(self, block: Block, steps: IntArray, at: int, step: Step) -> bool:
-        """Whether the log has a hole there, the learning rate changed, or (for the better) an epoch began."""
+    def _explained(self, block: Block, steps: IntArray, at: int) -> bool:
+        """Whether the log has a hole there, or the learning rate changed."""
         gaps = np.diff(steps)
         if gaps[at - 1] > HOLE * max(1.0, float(np.median(gaps))):
             return True
         rate = self._around("learning_rate", block, int(steps[at - EDGE]), int(steps[at + EDGE]))
-        if len(rate) and rate.max() > CHANGED * max(0.0, float(rate.min())):
-            return True
-        epoch = self._around("epoch", block, int(steps[at - 2]), int(steps[at + 1]))
+        return bool(len(rate) and rate.max() > CHANGED * max(0.0, float(rate.min())))
+
+    def _begins_an_epoch(self, block: Block, steps: IntArray, at: int) -> bool:
+        """Whether an epoch of many reports began there, or a few reports before (a running mean starts over slowly)."""
+        epoch = self._around("epoch", block, int(steps[at - LEAST]), int(steps[at + 2]))
         dense = len(epoch) > 1 and 0 < epoch[-1] - epoch[0] < DENSE * len(epoch)
-        return step.size < 0 and dense and math.floor(epoch[0]) < math.floor(epoch[-1])
+        return dense and math.floor(epoch[0]) < math.floor(epoch[-1])
 
     def _around(self, role: str, block: Block, first: int, last: int) -> FloatArray:
         """Return what a companion logged from the value that held at one step to another step."""
@@ -134,7 +142,7 @@ class RegimeShift(Detector):
 
     # ------------------------------------------------------------------ its life
     def _follow(self, block: Block, end: int, now: float, step: Step) -> Iterator[Finding]:
-        """A warning when it has lasted twice as long; over when it is back, or so old that it is normal."""
+        """A warning when it has lasted twice as long; over when it is back."""
         found, at = self.open, int(block.step[-1])
         if found is None:
             return
@@ -142,13 +150,11 @@ class RegimeShift(Detector):
         if (now - step.before) / step.size < LEFT:
             self.open = self.step = None
             yield resolved(found, at, f"back at {level} by step {at}")
-        elif end - self.began >= LASTING:
-            self.open = self.step = None
-            yield resolved(found, at, f"still there after {LASTING} reports; taken as the new level")
         else:
             self.open = found.changed(last_step=at)
-            large = step.size >= self.params.sure * abs(step.before) and self.series.role != "reward"
-            settled = abs(now - step.after) < LEFT * abs(step.size)
+            large = step.size >= self.params.sure * abs(step.before) and not self.with_epoch
+            large = large and self.series.role != "reward"
+            settled = now - step.before > 0.5 * step.size  # it may go on learning from there
             if large and settled and found.severity < self.rule.severity and end - self.began >= hold_of(end):
                 self.open = self.open.changed(severity=self.rule.severity)
                 yield self.open

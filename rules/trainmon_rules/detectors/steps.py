@@ -97,13 +97,18 @@ def place(y: FloatArray, hold: int, slack: int) -> int:
 
 
 def _wander(y: FloatArray, m: int) -> float:
-    """Return the largest rise from one median of `m` reports to a later one; 0 of fewer than three."""
+    """Return how far the level rises anyway: from one median of `m` reports to any later one, or from five to five."""
     y = y[-PAST:]
+    levels, edges = _medians(y, m), _medians(y, EDGE)
+    slowly = float((levels - np.minimum.accumulate(levels)).max()) if len(levels) > 2 else 0.0
+    return max(slowly, float(np.diff(edges).max(initial=0.0)))
+
+
+def _medians(y: FloatArray, m: int) -> FloatArray:
+    """Return the medians of consecutive `m` values, up to the last."""
     blocks = len(y) // m
-    if blocks < 3:
-        return 0.0
-    levels = np.median(y[len(y) - blocks * m :].reshape(blocks, m), axis=1)
-    return float((levels - np.minimum.accumulate(levels)).max())
+    medians: FloatArray = np.median(y[len(y) - blocks * m :].reshape(blocks, m), axis=1)
+    return medians
 
 
 def _noise(y: FloatArray) -> float:

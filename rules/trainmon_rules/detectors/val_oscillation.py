@@ -12,8 +12,8 @@ training loss stands at 0.95 from the second epoch on.
 
 When it is wrong: an evaluation on a few random batches, or on a few dozen examples, is as noisy by itself. So metrics,
 which are quantised and noisy, are `info` only, and the noise is held against the run's own progress: a run that has
-learned much and is measured noisily stays quiet. A validation loss is a warning from 24 evaluations on, if a training
-loss is logged beside it. While the rate restarts, it says nothing.
+learned much and is measured noisily stays quiet. A validation loss is a warning from 36 evaluations on, if the training
+loss is logged too and surely gained less than 10 % meanwhile. While the rate restarts, it says nothing.
 
 Fixes: lower the rate 3-10 times; clip the gradient norm; evaluate on more examples.
 
@@ -44,7 +44,7 @@ from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 
 MOST = 128  # evaluations that are looked at
-NEWEST, CALM = 12, 4  # evaluations that tell whether it goes on; looks in a row that end it
+NEWEST, CALM = 12, 4  # evaluations that tell whether it goes on; evaluations of calm that end it
 MEDIAN_ERROR = 1.25  # standard error of a median in that of the mean
 
 
@@ -58,6 +58,15 @@ class Thrown:
     error: float
     jumps: float
     turns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What the training loss gained over a stretch, with its standard error, and its level."""
+
+    gain: float
+    error: float
+    level: float
 
 
 class ValOscillation(Detector):
@@ -75,7 +84,7 @@ class ValOscillation(Detector):
         """
 
         evaluations: int = 12
-        sure: int = 24
+        sure: int = 36
         jump: float = 0.1
         often: float = 0.25
         turns: float = 0.5
@@ -88,7 +97,7 @@ class ValOscillation(Detector):
         self.least = self.params.evaluations
         self.look_at = self.least
         self.level = math.nan  # at which it was said
-        self.calm = 0
+        self.calm = 0  # number of evaluations up to the last one that wasn't calm
 
     def update(self, block: Block) -> Iterator[Finding]:
         """Look at each evaluation; where there are many, when there are 5 % more."""
@@ -104,9 +113,9 @@ class ValOscillation(Detector):
         now = _thrown(y[keep], self.params.jump)
         if self.open is not None:
             yield from self._follow(block, now, view)
-        elif self._is_thrown(now) and not self._excused(block, view):
+        elif self._is_thrown(now) and noise(y[keep][-NEWEST:]) > 0.5 * now.noise and not self._excused(block, view):
             words = self._words(now)
-            self.level = now.level
+            self.level, self.calm = now.level, end
             self.open = self.finding(
                 block, len(block) - 1, words["summary"], words["evidence"], int(view.step[0]), float(view.time[0]),
                 self._severity(block, view),
@@ -128,34 +137,38 @@ class ValOscillation(Detector):
         if restarted(self.peer("learning_rate", block, at, 512)):
             return True
         train = self._train(block, view)
-        if len(train) < 6:
-            return False
-        third = len(train) // 3
-        gain = median(train[:third]) - median(train[-third:])
-        return gain > max(errors * math.sqrt(2) * median_error(train, third), 0.02 * abs(median(train)))
+        return train is not None and train.gain > max(errors * train.error, 0.02 * abs(train.level))
 
-    def _train(self, block: Block, view: View) -> FloatArray:
+    def _train(self, block: Block, view: View) -> Trained | None:
+        """What the training loss gained since the first of these evaluations; None of too few reports."""
         train = self.peer("train_loss", block, len(block) - 1, 512)
-        return train.finite_where(train.step >= view.step[0])
+        y = train.finite_where(train.step >= view.step[0])
+        third = len(y) // 3
+        if third < 2:
+            return None
+        error = math.sqrt(2) * median_error(y, third)
+        return Trained(median(y[:third]) - median(y[-third:]), error, median(y))
 
     def _severity(self, block: Block, view: View) -> Severity:
-        """A warning needs enough evaluations of a loss, and the training loss as a witness."""
-        enough = block.start + len(block) >= self.params.sure
-        sure = enough and self.series.role == "val_loss" and len(self._train(block, view)) >= 6
-        return self.rule.severity if sure else Severity.INFO
+        """A warning needs enough evaluations of a loss, and a training loss that surely has gained next to nothing."""
+        train = self._train(block, view)
+        enough = block.start + len(block) >= self.params.sure and self.series.role == "val_loss"
+        stands = train is not None and train.gain + 2 * train.error < self.params.jump * abs(train.level)
+        return self.rule.severity if enough and stands else Severity.INFO
 
     def _follow(self, block: Block, now: Thrown, view: View) -> Iterator[Finding]:
         """A warning once it is sure; over when it has improved by more than its noise, or calmed down."""
         found = self.open
         if found is None:
             return
-        step = int(block.step[-1])
+        end, step = block.start + len(block), int(block.step[-1])
         y = self.series.judged_of(view.value)
         last = y[np.isfinite(y)][-NEWEST:]
         better = self.level - median(last) > now.noise or self._excused(block, view, 4.0)
-        self.calm = self.calm + 1 if better or noise(last) < now.noise / 3 else 0
-        if self.calm >= CALM:
-            self.open, self.calm = None, 0
+        if not better and noise(last) >= now.noise / 3:
+            self.calm = end
+        if end >= self.calm + CALM:
+            self.open = None
             yield resolved(found, step, f"settled by step {step}")
             return
         self.open = found.changed(last_step=step, **self._words(now))
