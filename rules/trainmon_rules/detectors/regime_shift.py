@@ -68,6 +68,7 @@ class RegimeShift(Detector):
         self.least = 3 * hold_of(0)
         self.step: Step | None = None
         self.with_epoch = False
+        self.since = 0  # index before which all steps are told
         self.began = self.looked = 0  # number of points when it was said, and at the last look
 
     def update(self, block: Block) -> Iterator[Finding]:
@@ -95,7 +96,8 @@ class RegimeShift(Detector):
         if len(y) < hold + slack + LEAST:
             return
         at = place(y, hold, slack)
-        step = is_step(y[:at], y[at:]) if hold <= at <= len(y) - hold else None
+        fits = hold <= at <= len(y) - hold and ring.start + int(np.flatnonzero(keep)[at]) >= self.since
+        step = is_step(y[:at], y[at:]) if fits else None
         if step is None or not self._is_news(step) or self._explained(block, steps, at):
             return
         self.with_epoch = self._begins_an_epoch(block, steps, at)
@@ -122,7 +124,7 @@ class RegimeShift(Detector):
     def _explained(self, block: Block, steps: IntArray, at: int) -> bool:
         """Whether the log has a hole there, or the learning rate changed."""
         gaps = np.diff(steps)
-        if gaps[at - 1] > HOLE * max(1.0, float(np.median(gaps))):
+        if gaps[at - EDGE : at + EDGE].max() > HOLE * max(1.0, float(np.median(gaps))):
             return True
         rate = self._around("learning_rate", block, int(steps[at - EDGE]), int(steps[at + EDGE]))
         return bool(len(rate) and rate.max() > CHANGED * max(0.0, float(rate.min())))
@@ -148,7 +150,7 @@ class RegimeShift(Detector):
             return
         level = short(now * (self.series.direction or 1))
         if (now - step.before) / step.size < LEFT:
-            self.open = self.step = None
+            self.open, self.step, self.since = None, None, end
             yield resolved(found, at, f"back at {level} by step {at}")
         else:
             self.open = found.changed(last_step=at)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from trainmon_rules.detectors.levels import median_error
+from trainmon_rules.detectors.swings import neighbours
 from trainmon_rules.points import FloatArray
 from trainmon_rules.series import RELATIVE_FLOOR
 from trainmon_rules.series.robust import mad_sigma, median, quantile
 
 HOLD, HOLD_SHORT = 24, 12  # reports at the new level; in a log of fewer than 128
 PAST = 200  # reports before the step that say how far the level wanders anyway
-LEVEL = 60  # and those that say what level and noise were
+LEVEL = 60  # and those that say what level and noise were, if the level was there already
 WANDERS = 1.5  # times as far as the level has wandered
 ERRORS = 6.0  # standard errors
 NOISES = 2.5  # standard deviations of a report: less can't be seen to be quick
@@ -56,10 +58,13 @@ def is_step(before: FloatArray, after: FloatArray) -> Step | None:
     low, high = median(before[-m:]), median(after[:m])
     size = high - low
     past = before if size > 0 else -before  # what went that way before is no surprise
-    before = before[-LEVEL:]
+    young = abs(median(before[-LEVEL : -LEVEL // 2]) - low) > LEFT * abs(size) if len(before) >= LEVEL else True
+    n = 2 * m if young else LEVEL  # else a young curve is taken for noise
+    before, recent = before[-n:], past[-n:]
     noise, now = _noise(before), _noise(after)
+    error = median_error(recent, m)
     least = max(
-        ERRORS * median_error(past[-LEVEL:], m), WANDERS * _wander(past, m),
+        ERRORS * max(error, min(error * _inertia(recent), noise)), WANDERS * _wander(past, m),
         NOISES * max(noise, now), RELATIVE_FLOOR * abs(low),
     )  # fmt: skip
     if abs(size) < least:
@@ -102,6 +107,12 @@ def _wander(y: FloatArray, m: int) -> float:
     levels, edges = _medians(y, m), _medians(y, EDGE)
     slowly = float((levels - np.minimum.accumulate(levels)).max()) if len(levels) > 2 else 0.0
     return max(slowly, float(np.diff(edges).max(initial=0.0)))
+
+
+def _inertia(y: FloatArray) -> float:
+    """Return how much less is known of a level whose noise is autocorrelated: sqrt((1 + r) / (1 - r))."""
+    r = min(0.99, max(0.0, neighbours(y)))
+    return math.sqrt((1 + r) / (1 - r))
 
 
 def _medians(y: FloatArray, m: int) -> FloatArray:
