@@ -31,17 +31,27 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
-from trainmon_rules.detectors.phases import AGAIN, Cycle, autocorrelation, detrended, find_cycle, repeats
+from trainmon_rules.detectors.phases import (
+    AGAIN,
+    PERIODS,
+    SHORTEST,
+    Cycle,
+    autocorrelation,
+    detrended,
+    find_cycle,
+    repeats,
+)
 from trainmon_rules.detectors.swings import first_level
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import FloatArray, IntArray
 from trainmon_rules.series import RING, Block, Series
-from trainmon_rules.series.trend import Trend, trend_of, whole
+from trainmon_rules.series.trend import Trend, whole
 from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 
 LOOK_EVERY, MOST = 1.08, 512  # the run must have grown by this factor, or these reports, before the next look
 BINNED = 4  # reports: a second look at the ring averages them, so that noise hides less
+CELLS = 128  # of the whole curve
 SAME = 0.05  # two looks give the same period
 AN_EPOCH = 0.07  # the period is an epoch
 
@@ -79,39 +89,35 @@ class Periodic(Detector):
         super().__init__(rule, series, peer, settings)
         self.least = 48
         self.look_at = self.least
-        self.rates = Trend()  # the learning rate in the cells of the series' trend
+        self.curve, self.rates = Trend(CELLS), Trend(CELLS)  # the whole of the loss, and of the rate beside it
         self.suspect: tuple[float, int] = (math.nan, 0)  # period in reports, and the number of reports
         self.epoch: tuple[int, float] | None = None  # step and epoch at the first look
         self.best = math.inf
-        self.width = 1  # of the values that showed what is open
-        self.period = math.nan  # of it, in those values
+        self.period = math.nan  # of what is open, in reports
 
     def update(self, block: Block) -> Iterator[Finding]:
-        """Take the rate beside each block, and look now and then."""
-        trend = trend_of(block)
-        if trend is None:
-            return
-        self._take_rate(block)
-        if trend.count < self.look_at:
-            return
-        self.look_at = trend.count + min(MOST, max(16, math.ceil((LOOK_EVERY - 1) * trend.count)))
-        stretches = [s for s in self._stretches(block, trend) if len(s.value) >= self.least // 2]
-        if self.open is not None:
-            yield from self._follow(block, stretches)
-        else:
-            yield from self._look(block, stretches, trend.count)
-
-    def _take_rate(self, block: Block) -> None:
+        """Take each block into the whole curve, and look now and then."""
         taken = whole(block)
         if taken is None:
             return
-        view, _, _ = taken
-        rate = self.peer("learning_rate", block, len(block) - 1, 1).value
-        value = np.full(len(view), rate[-1] if len(rate) and np.isfinite(rate[-1]) else 0.0)
-        self.rates.extend(view, value, np.ones(len(view), np.bool_))
+        view, y, _ = taken  # what lies above the baseline belongs to the pattern
+        self.curve.extend(view, y, np.isfinite(y))
+        self.rates.extend(view, np.full(len(view), self._rate(block)), np.ones(len(view), np.bool_))
+        if self.curve.count < self.look_at:
+            return
+        self.look_at = self.curve.count + min(MOST, max(16, math.ceil((LOOK_EVERY - 1) * self.curve.count)))
+        stretches = [s for s in self._stretches(block) if len(s.value) >= self.least // 2]
+        if self.open is not None:
+            yield from self._follow(block, stretches)
+        else:
+            yield from self._look(block, stretches)
 
-    def _stretches(self, block: Block, trend: Trend) -> Iterator[Stretch]:
-        """The ring report by report, then averaged, then the last three quarters of the whole run."""
+    def _rate(self, block: Block) -> float:
+        rate = self.peer("learning_rate", block, len(block) - 1, 1).finite
+        return float(rate[-1]) if len(rate) else 0.0
+
+    def _stretches(self, block: Block) -> Iterator[Stretch]:
+        """The ring report by report, then averaged, then the last three quarters of the whole curve."""
         end = block.start + len(block)
         ring = self.series.before(end, RING)
         y = _filled(self.series.judged_of(ring.value))
@@ -121,11 +127,12 @@ class Periodic(Detector):
             if len(y) == RING:
                 binned = y.reshape(-1, BINNED).mean(axis=1)
                 yield Stretch(binned, ring.step[::BINNED], BINNED, rate[::BINNED])
-        young = len(trend.mean) // 4
-        cells = _filled(np.array(trend.mean[young:]))
-        if trend.width > 1 and cells is not None:
+        young = len(self.curve.mean) // 4
+        cells = _filled(np.array(self.curve.mean[young:]))
+        if self.curve.width > 1 and cells is not None:
             self.best = min(self.best, float(cells.min()))
-            yield Stretch(cells, np.array(trend.step[young:]), trend.width, np.array(self.rates.mean[young:]))
+            steps, rates = np.array(self.curve.step[young:]), np.array(self.rates.mean[young:])
+            yield Stretch(cells, steps, self.curve.width, rates)
 
     def _rate_at(self, block: Block, step: IntArray) -> FloatArray:
         view = self.peer("learning_rate", block, len(block) - 1, RING)
@@ -133,7 +140,8 @@ class Periodic(Detector):
         return np.interp(step, view.step[keep], view.value[keep]) if keep.any() else np.zeros(len(step))
 
     # ------------------------------------------------------------------ is there one
-    def _look(self, block: Block, stretches: list[Stretch], count: int) -> Iterator[Finding]:
+    def _look(self, block: Block, stretches: list[Stretch]) -> Iterator[Finding]:
+        count = self.curve.count
         epoch = self._epoch(block)
         for s in stretches:
             known = epoch / _distance(s) if epoch else None
@@ -145,7 +153,7 @@ class Periodic(Detector):
             if abs(period - before) > SAME * before or math.isnan(before):
                 self.suspect = period, count
             elif count >= at + period:
-                self.width, self.period = s.width, cycle.period
+                self.period = period
                 yield self._say(block, s, cycle, epoch)
             return
         if count > self.suspect[1] + 2 * self.suspect[0]:
@@ -193,6 +201,7 @@ class Periodic(Detector):
         steps = cycle.period * _distance(s)
         progress = first_level(self.series) - min(self.best, float(np.median(s.value)))
         epochs = f", {short(steps / epoch, 2)} epochs" if epoch else ""
+        epochs = ", once an epoch" if epoch and abs(steps / epoch - 1) < AN_EPOCH else epochs
         return {
             "summary": f"{self.series.tag} repeats a pattern every {short(steps, 3)} steps{epochs}: it swings by "
             f"{short(cycle.amplitude, 2)}, seen {cycle.periods} times in a row",
@@ -211,15 +220,15 @@ class Periodic(Detector):
     def _follow(self, block: Block, stretches: list[Stretch]) -> Iterator[Finding]:
         """Say when it has become sure; over when the last period no longer follows the pattern."""
         found, step = self.open, int(block.step[-1])
-        s = next((s for s in stretches if s.width == self.width), None)
-        if found is None or s is None:
+        s = next((s for s in stretches if SHORTEST * s.width <= self.period <= len(s.value) * s.width / PERIODS), None)
+        if found is None or s is None:  # the pattern is too long for the ring by now, and too short for the whole curve
             return
-        if repeats(s.value, self.period) < AGAIN:
+        if not repeats(s.value, self.period / s.width):
             self.open, self.suspect = None, (math.nan, 0)
             yield resolved(found, step, f"no longer repeats itself by step {step}")
             return
         epoch = self._epoch(block)
-        cycle = find_cycle(s.value, self.period)
+        cycle = find_cycle(s.value, self.period / s.width)
         if cycle is None:
             return
         words = self._words(s, cycle, epoch)

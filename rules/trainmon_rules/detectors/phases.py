@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainmon_rules.points import FloatArray
+from trainmon_rules.points import FloatArray, IntArray
 from trainmon_rules.series.robust import quantile
 
 SHORTEST = 4  # values in a period
@@ -42,7 +42,8 @@ def detrended(y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the values about a parabola, outliers clipped, and the parabola."""
     t = np.linspace(-1.0, 1.0, len(y))
     clipped = np.clip(y, quantile(y, 0.02), quantile(y, 0.98))
-    curve = np.polynomial.polynomial.polyval(t, np.polynomial.polynomial.polyfit(t, clipped, 2))
+    power = np.polynomial.polynomial
+    curve = np.asarray(power.polyval(t, power.polyfit(t, clipped, 2)), np.float64)
     return clipped - curve, curve
 
 
@@ -78,11 +79,12 @@ def find_cycle(y: FloatArray, known: float | None = None) -> Cycle | None:
     return _fold(r, known, fall) or cycle
 
 
-def repeats(y: FloatArray, period: float) -> float:
-    """Return how well the period that ends with the last value follows the pattern of those before, -1 to 1."""
+def repeats(y: FloatArray, period: float) -> bool:
+    """Return whether one of the last two periods still follows the pattern of the others."""
     r, _ = detrended(y)
     folded = _folded(r, period)
-    return _resemblance(folded, len(folded) - 1) if len(folded) > 2 else 1.0
+    last = [_resemblance(folded, i) for i in range(len(folded) - 2, len(folded))]
+    return len(folded) < KNOWN_PERIODS or max(last) >= AGAIN
 
 
 def _period(a: FloatArray) -> int | None:
@@ -112,16 +114,25 @@ def _refined(a: FloatArray, period: int) -> float:
     return fine
 
 
+def _phase(n: int, period: float) -> tuple[IntArray, int]:
+    """Return which phase each of `n` values belongs to, counted on from the first whole period, and phases a period.
+
+    The last period ends with the last value; what stands before the first whole one is negative.
+    """
+    phases = min(PHASES, int(period))
+    at = (np.arange(n) - n) / period + int(n / period)
+    return np.floor(at * phases + 1e-6).astype(np.int64), phases
+
+
 def _folded(r: FloatArray, period: float) -> FloatArray:
-    """Return the mean of each phase (columns) of each whole period (rows), aligned to the end; each row about 0."""
-    periods, phases = int(len(r) / period), min(PHASES, int(period))
-    at = (np.arange(len(r)) - len(r)) / period + periods
-    r, at = r[at >= 0], at[at >= 0]
-    cell = np.minimum((at * phases).astype(np.int64), periods * phases - 1)
-    count = np.bincount(cell, minlength=periods * phases)
-    mean = np.bincount(cell, r, periods * phases) / np.maximum(count, 1)
-    folded: FloatArray = mean.reshape(periods, phases)
-    return folded - folded.mean(axis=1, keepdims=True)
+    """Return the mean of each phase (columns) of each whole period (rows); each row about 0."""
+    cell, phases = _phase(len(r), period)
+    r, cell = r[cell >= 0], cell[cell >= 0]
+    size = int(cell[-1]) // phases * phases + phases
+    mean = np.bincount(cell, r, size) / np.maximum(np.bincount(cell, minlength=size), 1)
+    folded: FloatArray = mean.reshape(-1, phases)
+    folded -= folded.mean(axis=1, keepdims=True)
+    return folded
 
 
 def _resemblance(folded: FloatArray, i: int) -> float:
@@ -136,6 +147,6 @@ def _fold(r: FloatArray, period: float, fall: float) -> Cycle | None:
     if alike[1] < MOSTLY_ALIKE or float(alike.mean()) < ALIKE:
         return None
     shape = folded.mean(axis=0)
-    phase = ((np.arange(len(r)) - len(r)) / period % 1.0 * len(shape)).astype(np.int64)
-    noise = float(np.std(r - shape[np.minimum(phase, len(shape) - 1)]))
+    cell, phases = _phase(len(r), period)
+    noise = float(np.std(r - shape[cell % phases]))
     return Cycle(period, len(folded), shape, float(alike.mean()), noise, fall * period)

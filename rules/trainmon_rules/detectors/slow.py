@@ -22,6 +22,7 @@ AUTOTRAINER's slow convergence, with progress a doubling as the yardstick; the c
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -64,8 +65,8 @@ class Slow(Detector):
         """Evidence needed.
 
         `share` of the promised gain is too little, `errors` standard errors are beyond doubt; a straight line has
-        gained less than `small` of the first level, and less in proportion before 256 reports; `reports` of a run, and `steps` unless a report's noise is below `quiet`
-        of the first level; `rate` of its peak is alive.
+        gained less than `small` of the first level, and less in proportion before 256 reports; `reports` of a run, and
+        `steps` unless a report's noise is below `quiet` of the first level; `rate` of its peak is alive.
         """
 
         share: float = 0.15
@@ -123,7 +124,7 @@ class Slow(Detector):
         n = len(cells)
         levels = [median(cells[max(0, i - i // 8) : i + max(1, i // 8)]) for i in (n // 16, n // 8, n // 4, n // 2)]
         levels.append(median(cells[-max(2, n // 8) :]))
-        one, two, three, late = (a - b for a, b in zip(levels, levels[1:], strict=False))
+        one, two, three, late = (a - b for a, b in itertools.pairwise(levels))
         error = MEDIAN_ERROR * noise(cells[n // 2 :]) * math.sqrt(2.0 / max(2, n // 8))
         steady = one > 0 and two >= 0.7 * one and three >= 0.7 * two
         begun = three >= BEGUN * (self.curve.trend.start - levels[-1])

@@ -170,6 +170,7 @@ def test_quiet_on_a_reward_that_steps_up():
 # ------------------------------------------------------------------ slow twins
 def slow_place(y, hold, slack):
     """The split, within the last reports, that leaves the two levels' values nearest to them."""
+
     def change(c):
         return abs(np.median(y[c : c + LEAST]) - np.median(y[c - LEAST : c]))
 

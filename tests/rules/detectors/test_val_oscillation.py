@@ -1,5 +1,7 @@
 """val-oscillation: exact steps where evaluations are thrown about, and silence on noisy ones of a run that learned."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -119,7 +121,7 @@ def slow_detection(val):
         y = val[n // 3 : n]
         half, level, spread = len(y) // 2, np.median(y), noise(np.array(y))
         gain = np.median(y[:half]) - np.median(y[half:])
-        jumps = [abs(b - a) >= 0.1 * level for a, b in zip(y, y[1:], strict=False)]
+        jumps = [abs(b - a) >= 0.1 * level for a, b in itertools.pairwise(y)]
         back = [(b - a) * (c - b) < 0 for a, b, c in zip(y, y[1:], y[2:], strict=False)]
         far = spread >= 0.5 * (np.median(val[:5]) - level)
         if gain < 1.25 * spread * (4 / len(y)) ** 0.5 and np.mean(jumps) >= 0.25 and np.mean(back) >= 0.5 and far:
