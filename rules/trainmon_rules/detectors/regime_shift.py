@@ -35,7 +35,7 @@ import numpy as np
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.detectors.steps import EDGE, LEAST, LEFT, PAST, Step, hold_of, is_step, place
 from trainmon_rules.detectors.swings import first_level
-from trainmon_rules.findings import Finding, Severity
+from trainmon_rules.findings import Finding, Recovery, Severity
 from trainmon_rules.points import FloatArray, IntArray
 from trainmon_rules.series import RELATIVE_FLOOR, RING, Block, Series, block_end
 from trainmon_rules.series.robust import median
@@ -151,7 +151,8 @@ class RegimeShift(Detector):
         level = short(now * (self.series.direction or 1))
         if (now - step.before) / step.size < LEFT:
             self.open, self.step, self.since = None, None, end
-            yield resolved(found, at, f"back at {level} by step {at}")
+            evidence = {**found.evidence, "recovery": str(Recovery.RECOVERED)}
+            yield resolved(found.changed(evidence=evidence), at, f"back at {level} by step {at}")
         else:
             self.open = found.changed(last_step=at)
             large = step.size >= self.params.sure * abs(step.before) and not self.with_epoch
@@ -175,6 +176,7 @@ class RegimeShift(Detector):
                 "change in %": 100 * (after - before) / abs(before) if before else math.inf,
                 "for the better": "yes" if step.size < 0 else "no",
                 "noise of a report": step.noise,
+                **({"recovery": str(Recovery.NOT)} if step.size > 0 else {}),
                 **({"share of progress": abs(step.size) / progress} if progress > 0 else {}),
             },
         }
