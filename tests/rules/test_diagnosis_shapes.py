@@ -127,7 +127,16 @@ def test_a_step_for_the_worse_asks_what_changed():
     )
     assert "data seen before, or a leak" not in {c.cause for c in i.causes}
     assert primary(i) == "experiment-tracking"
-    assert "step 300" in i.fixes[0].action
+    assert "Compare what was different at step 300" in i.fixes[0].action
+    assert "checkpoint before step 300" in i.fixes[1].action
+
+
+def test_a_gradient_that_rose_first_tells_a_blow_from_a_change_of_data():
+    run = steps_up(0)
+    run["grad_norm"][294:300] = [g * 40 for g in run["grad_norm"][294:300]]
+    i = diagnosed("regime-shift", run)
+    assert i.causes[0].cause == "gradient explosion"
+    assert "the gradient norm rose before the loss" in cause(i, "something changed").evidence_against
 
 
 def test_a_step_for_the_better_may_be_a_leak():

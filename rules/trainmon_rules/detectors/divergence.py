@@ -283,8 +283,7 @@ class Divergence(Detector):
         words = self._words(progress)
         words["evidence"]["reports to recover"] = end - self.onset_index
         words["summary"] += f" and was back by step {step}"
-        spiked = self.series.role in ("train_loss", "val_loss") and found.symptom != SHIFT
-        symptom = "loss-spike" if spiked else found.symptom
+        symptom = "loss-spike" if self.series.role in ("train_loss", "val_loss") else found.symptom
         how = f"{self.series.tag} is back at {short(now * (self.series.direction or 1))} by step {step}"
         return resolved(found.changed(last_step=step, symptom=symptom, **words), step, how)
 

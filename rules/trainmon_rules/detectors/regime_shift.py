@@ -12,7 +12,7 @@ a new shard of the data has begun.
 
 When it is wrong: a change of the learning rate at that place explains it (the drop of a step decay), as does a hole in
 the log, and for the better the border of an epoch (data seen before). A rise that loses half of the progress, or goes
-on, is `divergence`; one that comes back within the 24 reports `loss-spike`; a jump at a resume `resume-jump`. Where
+on, is `divergence`; one that comes back was a `loss-spike`, also if it did so only after a while; a jump at a resume `resume-jump`. Where
 no epoch is logged, the second epoch of a small dataset looks like a step for the better: `info`, as all steps for the
 better, small ones (below 5 % of the level), those of a reward and those at the border of an epoch. The others are a
 warning once they have lasted twice as long: a loss whose noise is autocorrelated wanders off for a while.
@@ -151,8 +151,10 @@ class RegimeShift(Detector):
         level = short(now * (self.series.direction or 1))
         if (now - step.before) / step.size < LEFT:
             self.open, self.step, self.since = None, None, end
+            spiked = step.size > 0 and self.series.role != "reward"
+            symptom = "loss-spike" if spiked else found.symptom  # a level that didn't last
             evidence = {**found.evidence, "recovery": str(Recovery.RECOVERED)}
-            yield resolved(found.changed(evidence=evidence), at, f"back at {level} by step {at}")
+            yield resolved(found.changed(evidence=evidence, symptom=symptom), at, f"back at {level} by step {at}")
         else:
             self.open = found.changed(last_step=at)
             large = step.size >= self.params.sure * abs(step.before) and not self.with_epoch

@@ -75,6 +75,7 @@ def test_back_again_is_resolved():
     loss[680:] -= 0.3
     [f] = shift(loss=loss)
     assert steps([f]) == [(600, 623, 703)]
+    assert (f.symptom, str(f.grade)) == ("loss-spike", "recovered")  # it didn't last
     assert f.recovery.startswith("back at")
 
 
