@@ -205,6 +205,36 @@ def both_rising(seed: int = 0) -> dict[str, list[float | None]]:
     return run
 
 
+def steps_up(seed: int = 0, by: float = 0.3) -> dict[str, list[float | None]]:
+    """From row 300 on the loss goes on as before, 0.3 higher: a tenth of its progress."""
+    run = base(seed=seed)
+    run["loss"][300:] = [x + by for x in run["loss"][300:]]
+    return run
+
+
+def validation_steps_up(seed: int = 0) -> dict[str, list[float | None]]:
+    """The same of the validation loss alone, evaluated every other row."""
+    run = base(seed=seed)
+    loss = run["loss"]
+    run["eval_loss"] = [loss[i] + 0.1 + 0.3 * (i >= 300) if i % 2 else None for i in range(len(loss))]
+    return run
+
+
+def thrown_about(seed: int = 0) -> dict[str, list[float | None]]:
+    """From row 300 on the loss lies anywhere around 0.9, thirteen times as wide as its batches were before."""
+    run = base(seed=seed)
+    run["loss"][300:] = (0.9 + np.random.default_rng(seed + 50).normal(0, 0.4, 400)).tolist()
+    return run
+
+
+def thrown_epochs(seed: int = 0, n: int = 60) -> dict[str, list[float | None]]:
+    """A row an epoch; validation jumps by a sixth of its level and nothing is learned after the second epoch."""
+    rng = np.random.default_rng(seed)
+    loss = 0.95 + 0.06 * rng.normal(size=n)
+    loss[0] = 1.5
+    return {"loss": loss.tolist(), "val_loss": (0.92 + 0.15 * rng.normal(size=n)).tolist()}
+
+
 def never_learns(seed: int = 0, n: int = 700) -> dict[str, list[float | None]]:
     """The loss of ten classes at chance."""
     rng = np.random.default_rng(seed)
@@ -219,6 +249,20 @@ def stops_learning(seed: int = 0, n: int = 1200) -> dict[str, list[float | None]
         "loss": (0.6931 + 0.8 * np.exp(-t / 40) + rng.normal(0, 0.01, n)).tolist(),
         "lr": [1e-3] * n,
     }
+
+
+def creeps(seed: int = 0, n: int = 1200) -> dict[str, list[float | None]]:
+    """0.693 to 0.685 in a straight line."""
+    rng = np.random.default_rng(seed)
+    return {"loss": (0.693 - 0.008 * np.arange(n) / n + rng.normal(0, 0.0005, n)).tolist(), "lr": [1e-5] * n}
+
+
+def sorted_epochs(seed: int = 0, n: int = 1200, length: int = 50) -> dict[str, list[float | None]]:
+    """Within each epoch of 50 rows the loss falls by 0.6 and begins the next one where it was."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(n)
+    loss = 0.7 + 1.5 * np.exp(-t / 150) + 0.6 * (0.5 - t % length / length) + rng.normal(0, 0.05, n)
+    return {"loss": loss.tolist(), "lr": [1e-3] * n, "epoch": (t / length).tolist()}
 
 
 def overfits(seed: int = 0, n: int = 800) -> dict[str, list[float | None]]:
@@ -289,8 +333,14 @@ AILING: Mapping[str, Callable[[int], dict[str, list[float | None]]]] = {
     "loss-spike": spike,
     "divergence": rising,
     "val-divergence": both_rising,
+    "regime-shift": steps_up,
+    "val-regime-shift": validation_steps_up,
+    "oscillation": thrown_about,
+    "val-oscillation": thrown_epochs,
     "flat": never_learns,
     "plateau": stops_learning,
+    "slow": creeps,
+    "periodic": sorted_epochs,
     "overfit": overfits,
     "grad-vanishing": vanishes,
     **OUTCOMES,

@@ -112,7 +112,8 @@ def test_many_spikes_are_one_story_on_the_terminal_and_all_of_them_in_json():
     at = tuple(range(120, 690, 60))
     run = report(spiky(at))
     text = render(Report((run,)), "text")
-    assert len(run.incidents) == len({i.id for i in run.incidents}) == 10
+    spikes = [i.id for i in run.incidents if i.symptom == "loss-spike"]  # at equal distances they are `periodic` too
+    assert len(spikes) == len(set(spikes)) == 10
     assert text.count("WARNING loss-spike, recovered, the first of 10") == 1
     assert "and again  9 times between steps 180 and 660, recovered each time" in text
     assert text.count("loss jumped") == 1

@@ -23,14 +23,19 @@ from trainmon_rules.detectors.loss_spike import LossSpike
 from trainmon_rules.detectors.low_utilization import LowUtilization
 from trainmon_rules.detectors.memory_growth import MemoryGrowth
 from trainmon_rules.detectors.nonfinite import NonFinite
+from trainmon_rules.detectors.oscillation import Oscillation
 from trainmon_rules.detectors.overfit import Overfit
+from trainmon_rules.detectors.periodic import Periodic
 from trainmon_rules.detectors.periodic_stall import PeriodicStall
 from trainmon_rules.detectors.plateau import Plateau
 from trainmon_rules.detectors.policy_kl import PolicyKl
 from trainmon_rules.detectors.policy_limit import PolicyLimit
 from trainmon_rules.detectors.preference_margin import PreferenceMargin
+from trainmon_rules.detectors.regime_shift import RegimeShift, ValRegimeShift
+from trainmon_rules.detectors.slow import Slow
 from trainmon_rules.detectors.stall import Stall
 from trainmon_rules.detectors.throughput_drop import ThroughputDrop
+from trainmon_rules.detectors.val_oscillation import ValOscillation
 from trainmon_rules.detectors.val_suspect import ValSuspect
 
 ALL: tuple[type[Detector], ...] = (
@@ -42,8 +47,14 @@ ALL: tuple[type[Detector], ...] = (
     LossSpike,
     Divergence,
     ValDivergence,
+    RegimeShift,
+    ValRegimeShift,
+    Oscillation,
+    ValOscillation,
     Flat,
     Plateau,
+    Slow,
+    Periodic,
     Overfit,
     GradVanishing,
     ChanceAccuracy,

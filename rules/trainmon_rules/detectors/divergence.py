@@ -11,7 +11,8 @@ Example: 104B parameters at the end of warm-up: 6.4 → 10.2 within forty iterat
 reward falls from 424 to 9 and stays there.
 
 When it is wrong: a loss that comes back was a spike, and the finding is then called `loss-spike`; one of which at
-least half of the rise came back says so (`recovery: partly`). A warm restart
+least half of the rise came back says so (`recovery: partly`); one that stepped to a level and stays there, short of
+half of the progress, is called `regime-shift` until it grows. A warm restart
 lifts the loss for a while (then it is a warning that resolves). The scale is the run's own progress, not the loss,
 so that signed losses and language models work; and the reference is a median over three times as many reports as
 the test, because the lowest of many medians is an extreme value. Critical only once it has lasted and half of the
@@ -37,14 +38,17 @@ from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.detectors.levels import doubled, far_from_start, highest_median, is_saturated, median_error
 from trainmon_rules.detectors.recovery import grade, share_back
 from trainmon_rules.detectors.schedule import JUMP, restarted
+from trainmon_rules.detectors.steps import hold_of, is_step
 from trainmon_rules.findings import Finding, Recovery, Severity
 from trainmon_rules.points import FloatArray
-from trainmon_rules.series import Block, Series, block_end
+from trainmon_rules.series import RING, Block, Series, block_end
 from trainmon_rules.series.robust import median
 from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 
 QUICK, QUICK_LOSS = 5, 16  # reports whose median is enough for a fall off a cliff; a shorter rise of a loss is a spike
+SHIFT = "regime-shift"  # what a rise is called that has settled
+SHIFTING = ("train_loss", "val_loss", "reward")  # roles that have that symptom
 LASTING, LASTING_SHORT = 40, 10  # reports since the onset before it can be critical
 NEARLY = 0.95  # share of a rise that must be back for it to be over, where what is left could be noise
 MARGIN = 0.15  # share of the rise by which it must have risen again to lose its better grade
@@ -240,8 +244,22 @@ class Divergence(Detector):
         severity = max(found.severity, self._severity(end, progress, min(now, self.now)))
         self.back = share_back(self.best, self.peak, now)
         regraded = self._regrade()
-        self.open = found.changed(severity=severity, last_step=step, **self._words(progress))
-        return self.open if grew or regraded or severity > found.severity else None
+        symptom = self._called(found, end, severity, grew)
+        self.open = found.changed(severity=severity, symptom=symptom, last_step=step, **self._words(progress, symptom))
+        changed = (severity, symptom) != (found.severity, found.symptom)
+        return self.open if grew or regraded or changed else None
+
+    def _called(self, found: Finding, end: int, severity: Severity, grew: bool) -> str:
+        """A loss that settled on a level, short of the start's, has shifted; one that grows or is lost diverges."""
+        if self.series.role not in SHIFTING or severity is Severity.CRITICAL or grew:
+            return self.rule.symptom
+        if found.symptom == SHIFT or end - self.onset_index < hold_of(end):
+            return found.symptom
+        ring = self.series.before(end, RING)
+        at = max(0, self.onset_index - ring.start)
+        past, since = (self.series.judged_of(v) for v in (ring.value[:at], ring.value[at:]))
+        step = is_step(past[np.isfinite(past)], since[np.isfinite(since)])
+        return SHIFT if step is not None and step.size > 0 else found.symptom
 
     def _regrade(self) -> bool:
         """Grade it by the share of the rise that is back, down only if that is clear; return whether it changed."""
@@ -269,14 +287,15 @@ class Divergence(Detector):
         how = f"{self.series.tag} is back at {short(now * (self.series.direction or 1))} by step {step}"
         return resolved(found.changed(last_step=step, symptom=symptom, **words), step, how)
 
-    def _words(self, progress: float) -> dict[str, Any]:
+    def _words(self, progress: float, symptom: str = "") -> dict[str, Any]:
         """Return summary and evidence of the rise as it stands."""
         sign = self.series.direction or 1
         worst, best, now = self.peak * sign, self.best * sign, self.now * sign
         verb = "fell" if worst < best else "rose"
         lost = abs(now - best) / progress if 0 < progress < math.inf else 0.0
         lost = lost if lost <= 1 and self.recovery is not Recovery.RECOVERED else 0.0
-        then = {Recovery.NOT: " and has not come back", Recovery.PARTLY: f" and came back only to about {short(now)}"}
+        stays = " and stays there" if symptom == SHIFT else " and has not come back"
+        then = {Recovery.NOT: stays, Recovery.PARTLY: f" and came back only to about {short(now)}"}
         return {
             "summary": f"{self.series.tag} {verb} from about {short(best)} (its level around step {self.best_step}) "
             f"to about {short(worst)}{then.get(self.recovery, '')}"

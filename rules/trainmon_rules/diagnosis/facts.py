@@ -16,6 +16,7 @@ from trainmon_rules.diagnosis.rates import rate_facts
 from trainmon_rules.diagnosis.reinforcement import is_reward_run, reward_facts
 from trainmon_rules.diagnosis.resources import resource_facts
 from trainmon_rules.diagnosis.said import said_facts
+from trainmon_rules.diagnosis.shapes import shape_facts
 from trainmon_rules.diagnosis.signals import (
     SCALE_REPORTS,
     START_REPORTS,
@@ -78,6 +79,7 @@ def find_facts(incident: Incident, run: Run) -> dict[str, Any]:
     facts |= gradient_facts(attempt, incident, settings)
     facts |= scale_facts(attempt, incident)
     facts |= loss_facts(attempt, lead, settings)
+    facts |= shape_facts(incident, settings)
     facts |= _validation_facts(attempt, run, lead)
     facts |= _doubts(facts, lead)
     facts |= said_facts(lead, run.roles)

@@ -54,12 +54,13 @@ def noise(cells: FloatArray) -> float:
 
 @dataclass(slots=True)
 class Trend:
-    """The curve so far in equal cells of `width` points (a power of two): the mean of those that count.
+    """The curve so far in equal cells of `width` points (a power of two), fewer than `most`: means of those that count.
 
     `mean` and `step` (of each cell's first point) hold complete cells only; a cell without a point that counts
     is NaN. `count` is the number of points taken, `head` the first 16 that count.
     """
 
+    most: int = CELLS
     width: int = 1
     count: int = 0
     first_step: int = 0
@@ -97,7 +98,7 @@ class Trend:
             self._held += part
             if self._held == self.width:
                 self._close()
-        while len(self.mean) >= CELLS:
+        while len(self.mean) >= self.most:
             self._merge()
 
     def _close(self) -> None:

@@ -184,9 +184,9 @@ def test_the_report_says_how_much_is_back_of_what_goes_on():
     assert i.recovery.startswith("partly recovered: 7")
 
 
-@pytest.mark.parametrize(("rise", "back"), [(0.6, True), (np.where(SINCE < 9, 2.0, 0.0), False)])
+@pytest.mark.parametrize(("rise", "back"), [(fading(1.5, rest=0.6), True), (np.where(SINCE < 9, 2.0, 0.0), False)])
 def test_who_lost_something_for_good_is_sent_back_to_a_checkpoint(rise, back):
-    """A rise of 7 % of the progress is no divergence; what it lost is lost all the same."""
+    """A rise that leaves 7 % of the progress is no divergence; what it lost is lost all the same."""
     [i] = [
         i
         for i in report_runs(session({"loss": spiked(rise)}), Knowledge.load())[0].incidents
