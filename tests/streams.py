@@ -14,7 +14,7 @@ import numpy as np
 from tests.ailing_outcomes import OUTCOMES
 from trainmon_rules.engine import Session
 from trainmon_rules.findings import Finding
-from trainmon_rules.points import Batch, chunk
+from trainmon_rules.points import Batch, Params, chunk
 from trainmon_rules.state import Settings
 
 SETTINGS = Settings.default()
@@ -87,16 +87,32 @@ HEALTHY: Mapping[str, Callable[[int, int], dict[str, np.ndarray]]] = {
 }
 
 
+class Columns(dict[str, list[float | None]]):
+    """Columns of a run whose steps aren't its rows, or that says its settings at the start."""
+
+    def __init__(
+        self,
+        columns: Mapping[str, Sequence[float | None]],
+        step: Sequence[int] | None = None,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__({tag: list(values) for tag, values in columns.items()})
+        self.step = None if step is None else np.asarray(step, np.int64)
+        self.settings = dict(settings or {})
+
+
 def batch(columns: Mapping[str, Sequence[float]], start: int = 0, stop: int | None = None, every: int = 1) -> Batch:
     """One batch of the rows `start` to `stop`; `None` and absent rows of a column are left out."""
     chunks = []
+    step = columns.step if isinstance(columns, Columns) else None
+    said = columns.settings if isinstance(columns, Columns) and start == 0 else {}
     for tag, values in columns.items():
         v = np.array([np.nan if x is None else x for x in values[start:stop]], np.float64)
         there = np.array([x is not None for x in values[start:stop]], np.bool_)
         rows = np.arange(start, start + len(v))[there]
         if len(rows):
-            chunks.append(chunk(tag, rows * every, v[there], None, rows))
-    return Batch(chunks)
+            chunks.append(chunk(tag, rows * every if step is None else step[rows], v[there], None, rows))
+    return Batch(chunks, [Params(0, said)] if said else [])
 
 
 def sessions(
@@ -235,6 +251,52 @@ def vanishes(seed: int = 0, n: int = 700) -> dict[str, list[float | None]]:
     return {"loss": (10.47 + rng.normal(0, 0.02, n)).tolist(), "grad_norm": grad.tolist(), "lr": [1e-4] * n}
 
 
+def zero_rate(seed: int = 0) -> dict[str, list[float | None]]:
+    run = base(seed=seed)
+    run["lr"][300:] = [0.0] * 400
+    return run
+
+
+def jumping_rate(seed: int = 0) -> dict[str, list[float | None]]:
+    """A rate that has come down a little, and is ten times as high from one report to the next."""
+    run = base(seed=seed)
+    run["lr"] = [1e-3 * (1 - 0.0005 * i) * (10 if i >= 300 else 1) for i in range(700)]
+    return run
+
+
+def without_warmup(seed: int = 0) -> Columns:
+    return Columns(base(seed=seed), settings={"lr_scheduler_type": "constant_with_warmup", "warmup_steps": 500})
+
+
+def eight_times_too_fast(seed: int = 0) -> Columns:
+    """A cosine over 6,400 steps that is stepped with every micro-batch: it is over after 800."""
+    run = base(n=700, seed=seed)
+    run["lr"] = [0.5e-3 * (1 + float(np.cos(np.pi * i / 800))) for i in range(700)]
+    said = {"lr_scheduler_type": "cosine", "learning_rate": 1e-3, "max_steps": 6400, "gradient_accumulation_steps": 8}
+    return Columns(run, settings=said)
+
+
+def resumed(seed: int = 0) -> Columns:
+    """A healthy run with a decaying rate that is resumed at step 360, forty steps back."""
+    run = base(n=740, seed=seed)
+    step = [*range(400), *range(360, 700)]
+    values = {tag: [column[s] for s in step] for tag, column in run.items()}
+    values["lr"] = [1e-3 * min((s + 1) / 20, 1 - s / 1000) for s in step]
+    return Columns(values, step)
+
+
+def rate_starts_over(seed: int = 0) -> Columns:
+    run = resumed(seed)
+    run["lr"][400:] = run["lr"][:340]
+    return run
+
+
+def weights_lost(seed: int = 0) -> Columns:
+    run = resumed(seed)
+    run["loss"][400:] = run["loss"][:340]
+    return run
+
+
 AILING: Mapping[str, Callable[[int], dict[str, list[float | None]]]] = {
     "nonfinite": nonfinite,
     "loss-scale-collapse": collapsing_scale,
@@ -249,5 +311,11 @@ AILING: Mapping[str, Callable[[int], dict[str, list[float | None]]]] = {
     "overfit": overfits,
     "grad-vanishing": vanishes,
     **OUTCOMES,
+    "lr-zero": zero_rate,
+    "lr-jump": jumping_rate,
+    "lr-warmup": without_warmup,
+    "lr-declared": eight_times_too_fast,
+    "lr-resume": rate_starts_over,
+    "resume-jump": weights_lost,
 }
 """For each detector by its name, a run on which it must fire; a new detector adds its own."""

@@ -22,7 +22,7 @@ SOON = 4  # times that within which a changed rate leads to an instability
 DATED_BACK = 4  # reports by which an end may be dated back: it is seen after five calm ones, and dated to the first
 
 HEADLINE = (
-    "nonfinite", "divergence", "regime-shift", "loss-spike", "loss-scale-collapse", "grad-explosion", "resume-jump",
+    "nonfinite", "resume-jump", "divergence", "regime-shift", "loss-spike", "loss-scale-collapse", "grad-explosion",
     "grad-spike", "preference-instability", "lr-schedule", "dead-units", "activation-scale", "chance-accuracy",
     "flat", "grad-vanishing", "plateau", "oscillation", "slow", "val-suspect", "overfit", "periodic",
     "memory-growth", "stall", "throughput-drop", "low-utilization", "periodic-stall",

@@ -20,6 +20,11 @@ from trainmon_rules.detectors.grad_start import GradStart
 from trainmon_rules.detectors.grad_vanishing import GradVanishing
 from trainmon_rules.detectors.loss_scale import LossScaleCollapse
 from trainmon_rules.detectors.loss_spike import LossSpike
+from trainmon_rules.detectors.lr_declared import LrDeclared
+from trainmon_rules.detectors.lr_jump import LrJump
+from trainmon_rules.detectors.lr_resume import LrResume
+from trainmon_rules.detectors.lr_warmup import LrWarmup
+from trainmon_rules.detectors.lr_zero import LrZero
 from trainmon_rules.detectors.nonfinite import NonFinite
 from trainmon_rules.detectors.overfit import Overfit
 from trainmon_rules.detectors.plateau import Plateau
@@ -27,6 +32,7 @@ from trainmon_rules.detectors.policy_kl import PolicyKl
 from trainmon_rules.detectors.policy_limit import PolicyLimit
 from trainmon_rules.detectors.preference_margin import PreferenceMargin
 from trainmon_rules.detectors.val_suspect import ValSuspect
+from trainmon_rules.detectors.resume_jump import ResumeJump
 
 ALL: tuple[type[Detector], ...] = (
     NonFinite,
@@ -50,6 +56,12 @@ ALL: tuple[type[Detector], ...] = (
     Displacement,
     PolicyKl,
     PolicyLimit,
+    LrZero,
+    LrJump,
+    LrWarmup,
+    LrDeclared,
+    LrResume,
+    ResumeJump,
 )
 
 

@@ -1,0 +1,106 @@
+"""lr-warmup: the announced warm-up doesn't happen, or doesn't end.
+
+What it detects: with the schedule's name and its warm-up from the log's settings (or `--set`): a rate that stands at
+its peak from the first report on, and one that still rises at twice the announced length, at a pace that makes it at
+least 1.5 times as long.
+
+Why it matters: the first updates are the least reliable ones; at full rate they can ruin a transformer for good. A
+warm-up that goes on and on trains far below the rate that was tuned.
+
+Example: warmup_steps 500 in the settings, and a rate of 3e-4 in each of the first reports.
+
+When it is wrong: the settings count other steps than the log does. Where the factor is just that of the
+accumulation, it is an info. Schedules that rise by nature (one-cycle, cyclic) aren't asked, nor are resumed attempts,
+nor a log that begins after half of the warm-up. Without a schedule's name it is blind.
+
+Fixes: step the scheduler once an update; check that warm-up steps and ratio aren't both set, and that the scheduler
+isn't replaced after the optimizer was built.
+
+Source: "a warm-up declared, the rate constant" of the wish lists (transformers 27749); the tests are our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from trainmon_rules.detectors.against_plan import AgainstPlan, Said, explained
+from trainmon_rules.detectors.base import resolved
+from trainmon_rules.detectors.pace import whole
+from trainmon_rules.findings import Finding, Severity
+from trainmon_rules.schedules import PEAKED, Schedule
+from trainmon_rules.series import Block
+from trainmon_rules.words import short
+
+FLAT = 0.99  # lowest over highest rate: above it nothing has risen
+TOP = 0.95  # of the announced peak: there the warm-up is over
+
+
+class LrWarmup(AgainstPlan):
+    """Asks whether the rate rises as announced, and stops rising."""
+
+    name: ClassVar[str] = "lr-warmup"
+
+    @dataclass(frozen=True, slots=True)
+    class Params:
+        """Reports that show whether a rate rises, and the factor by which a warm-up is too long."""
+
+        reports: int = 5
+        longer: float = 1.5
+
+    params: Params
+    done = False
+
+    def look(self, block: Block, plan: Schedule, step: int, rate: float) -> Iterator[Finding]:
+        """Say it once; a missing warm-up is over when it would have ended, a long one when the rate stops rising."""
+        warmup = plan.warmup or 0
+        if self.open is not None:
+            over = (
+                step >= warmup
+                if self.open.evidence["form"] == "no warm-up"
+                else self.course.ties >= self.params.reports
+            )
+            if over:
+                how = "the warm-up would be over" if step < 2 * warmup else f"it no longer rises from {short(rate)} on,"
+                yield resolved(self.open, step, f"{how} by step {step}")
+                self.open = None
+            else:
+                self.open = self.open.changed(last_step=step)
+        elif not self.done and plan.shape in PEAKED and warmup >= self.params.reports and not self.series.attempt:
+            said = self._missing(plan, warmup, step, rate) or self._long(plan, warmup, step, rate)
+            if said is not None:
+                self.done = True
+                self.open = self.say(block, rate, said)
+                yield self.open
+
+    def _missing(self, plan: Schedule, warmup: int, step: int, rate: float) -> Said | None:
+        c, n = self.course, self.params.reports
+        if c.low < FLAT * c.peak or c.count < n or 2 * c.first_step > warmup or c.first_step + n > warmup:
+            return None
+        at_peak = plan.peak is not None and rate >= 0.9 * plan.peak and 2 * step <= warmup
+        if not at_peak and step < warmup:
+            return None  # a warm-up in steps begins with a stretch at the same rate, too
+        words = f"is {short(rate)} from the first report on: the warm-up of {warmup} steps announced doesn't happen"
+        return Said("no warm-up", words, {"warm-up": warmup}, self.rule.severity, c.first_step)
+
+    def _long(self, plan: Schedule, warmup: int, step: int, rate: float) -> Said | None:
+        if (
+            step < 2 * warmup
+            or self.course.peak_step != step
+            or not (np.diff(self.recent(self.params.reports)) > 0).all()
+        ):
+            return None
+        share = rate / plan.peak if plan.peak else 1.0
+        longer = step / (warmup * share)
+        if longer < self.params.longer or (plan.peak and share > TOP):
+            return None
+        cause, counts_otherwise = explained(self.setting, 1 / longer)
+        times = f"{'' if plan.peak else 'at least '}{whole(longer)} times as long as the {warmup} steps announced"
+        words = f"still rises at step {step} ({short(rate)}): the warm-up takes {times}{cause}"
+        evidence: dict[str, Any] = {"warm-up": warmup, "factor": 1 / longer}
+        evidence |= {"announced": plan.peak} if plan.peak else {}
+        severity = Severity.INFO if counts_otherwise else self.rule.severity
+        return Said("long warm-up", words, evidence, severity, warmup)

@@ -1,0 +1,202 @@
+"""lr-zero: the learning rate is 0 while training goes on.
+
+What it detects: a rate of exactly 0. Three reports of it are enough where it fell from far above in one report, or
+came down before 95 % of the planned steps; else it takes 20 reports and a tenth of the run, and 40 where it was 0
+from the first report on.
+
+Why it matters: nothing is trained any more, and every further hour is lost. Nothing else in the log shows it but a
+loss that stands still.
+
+Example: a linear decay over 1,000 steps in a run of 8,000: the scheduler counts micro-batches, and the rate is 0
+after an eighth of the run.
+
+When it is wrong: a rate printed with six decimals is 0.000000 near the end of every decay, and while a long warm-up
+begins. So the spacing of the printed rates is measured, and for as long as the decay could be hidden below it
+(a share of the run, or of the cycle, that follows from the peak) nothing is said. A first report of 0 before the
+warm-up's first step, updates skipped while the loss scale is found, and the one 0 between two cycles are no fault
+either. A rate that was 0 from the start while the loss clearly falls is one of several (a frozen group), or a print.
+
+Fixes: tell the scheduler the real number of updates and step it once an update; build it after the optimizer and
+over the same parameter groups.
+
+Source: formula 10 and trap 9 of the prototype; the share hidden by printing is our own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from trainmon_rules.detectors.against_plan import explained
+from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
+from trainmon_rules.detectors.levels import median_error
+from trainmon_rules.detectors.schedule import FEW_VALUES, PRINTED, is_rate, printed_to
+from trainmon_rules.findings import Finding
+from trainmon_rules.schedules import announced
+from trainmon_rules.series import RING, Block, Series, View
+from trainmon_rules.series.robust import median
+from trainmon_rules.series.trend import next_look
+from trainmon_rules.vocabulary import RunSettings
+from trainmon_rules.words import short
+
+STEEP = 2.0  # times the last fall: a rate that was still higher than that did not come down by itself
+HIGH = 1e-5  # a rate that six decimals would still show after a tenfold fall
+SPARE = 1.2  # times the part of a decay that printing can hide
+
+
+@dataclass(frozen=True, slots=True)
+class Descent:
+    """How the rate came to its first 0: the last rate, whether it fell in one report, and what printing can hide.
+
+    `hidden` is a part of the decay, `cycle` the steps since the rate last rose; together they say for how long 0 may
+    only be printed.
+    """
+
+    last: float
+    sudden: bool
+    hidden: float
+    cycle: int
+
+
+def descent(before: View, peak: float, first_step: int, step: int) -> Descent | None:
+    """Return how the rate came to a 0 at `step`, from the reports before it; None where all of them are 0.
+
+    Parameters
+    ----------
+    before : View
+        The reports before, as many as are remembered.
+    peak : float
+        Highest rate so far.
+    first_step, step : int
+        First step of the series, and the step of the first 0.
+    """
+    ok = is_rate(before.value)
+    rates, steps = before.value[ok], before.step[ok]
+    if peak <= 0.0 or not len(rates):
+        return None
+    last, digit = float(rates[-1]), printed_to(rates)
+    fall = float(rates[-2] - last) if len(rates) > 1 else 0.0
+    small = max(HIGH, 0.01 * peak, 5.5 * digit if len(np.unique(rates)) >= FEW_VALUES else 0.0)
+    hidden = 2 / math.pi * math.sqrt(min(1.0, 0.5 * digit / peak))  # of a cosine to 0, the slowest end there is
+    rises = np.flatnonzero(np.diff(rates) > 0)
+    began = int(steps[rises[-1] + 1]) if len(rises) else first_step
+    return Descent(last, last >= small and last > STEEP * max(0.0, fall), SPARE * hidden, step - began)
+
+
+class LrZero(Detector):
+    """Counts reports of 0 and asks how the rate got there."""
+
+    name: ClassVar[str] = "lr-zero"
+
+    @dataclass(frozen=True, slots=True)
+    class Params:
+        """Reports of 0.
+
+        `sure` where the rate can't have come down by itself or the plan says that it is too early; `reports` else, with
+        `share` of the steps before; `start` where it was 0 from the first report on. `end` is the part of the planned
+        steps after which 0 is no fault.
+        """
+
+        sure: int = 3
+        reports: int = 20
+        start: int = 40
+        share: float = 0.1
+        end: float = 0.95
+
+    params: Params
+
+    def __init__(self, rule: Rule, series: Series, peer: Peer, settings: RunSettings) -> None:
+        super().__init__(rule, series, peer, settings)
+        self.least = self.params.sure
+        self.peak = 0.0
+        self.zeros = 0  # reports of 0 in a row
+        self.since = (0, math.nan)  # step and time of the first of them
+        self.came: Descent | None = None
+        self.look_at = 0  # how many of them must be there for the next look
+
+    def update(self, block: Block) -> Iterator[Finding]:
+        """Follow the zeros report by report; blocks without any only raise the peak."""
+        rate = np.where(is_rate(block.value), block.value, np.nan)
+        if not self.zeros and not (rate == 0.0).any():
+            self.peak = max(self.peak, float(np.max(rate, initial=0.0, where=np.isfinite(rate))))
+            return
+        for i, value in enumerate(rate.tolist()):
+            if value == 0.0:
+                yield from self._zero(block, i)
+            elif value > 0.0:
+                yield from self._alive(block, i, value)
+
+    def _alive(self, block: Block, i: int, value: float) -> Iterator[Finding]:
+        self.peak, self.zeros = max(self.peak, value), 0
+        if self.open is not None:
+            step = int(block.step[i])
+            yield resolved(self.open, step, f"the rate is {short(value)} again at step {step}")
+            self.open = None
+
+    def _zero(self, block: Block, i: int) -> Iterator[Finding]:
+        self.zeros += 1
+        step = int(block.step[i])
+        if self.zeros == 1:
+            self.since, self.look_at = (step, float(block.time[i])), self.params.sure
+            before = self.series.before(block.start + i, RING)
+            self.came = descent(before, self.peak, int(self.series.history.first_step[0]), step)
+        if self.open is not None:
+            evidence = {**self.open.evidence, "reports of 0": self.zeros}
+            self.open = self.open.changed(last_step=step, evidence=evidence)
+        elif self.zeros >= self.look_at:
+            self.look_at = next_look(self.zeros)
+            said = self._from_the_start(block, i) if self.came is None else self._came_down(self.came, step)
+            if said is not None:
+                self.open = self.finding(block, i, *said, *self.since)
+                yield self.open
+
+    # ------------------------------------------------------------------ is it a fault?
+    def _came_down(self, came: Descent, step: int) -> tuple[str, dict[str, Any]] | None:
+        p, total, start = self.params, self.setting("total_steps") or 0, self.since[0]
+        evidence = {"rate before": came.last, "peak": self.peak, "reports of 0": self.zeros}
+        if came.sudden:
+            summary = f"{self.series.tag} fell from {short(came.last)} to 0 at step {start} and stays there"
+            return summary, {**evidence, "form": "zero at once"}
+        if step - start <= 2 * came.hidden * came.cycle:
+            return None
+        summary = f"{self.series.tag} came down to 0 at step {start}"
+        if total and start < (p.end - came.hidden) * total:
+            factor = total / max(1, start)
+            part = f"after {100 * start / total:.2g} % of the {total} steps planned{explained(self.setting, factor)[0]}"
+            evidence |= {"form": "zero too early", "planned": total, "factor": factor}
+            return f"{summary}, {part}, and training goes on", evidence
+        over = step - start > (p.share + 2 * came.hidden) * max(1, start)
+        if self.zeros >= p.reports and over and step > total:
+            summary = f"{summary}, and training still went on {self.zeros} reports later"
+            return summary, {**evidence, "form": "zero at the end"}
+        return None
+
+    def _from_the_start(self, block: Block, i: int) -> tuple[str, dict[str, Any]] | None:
+        step = int(block.step[i])
+        if self.zeros < self.params.start or self._warms_up(step) or self._learns(block, i):
+            return None
+        summary = f"{self.series.tag} was 0 in all of the first {self.zeros} reports: nothing is trained"
+        return summary, {"reports of 0": self.zeros, "form": "zero from the start"}
+
+    def _warms_up(self, step: int) -> bool:
+        """Whether a warm-up as announced may still be below what is printed."""
+        plan = announced(self.setting)
+        warmup = (plan.warmup if plan else None) or self.setting("warmup_steps") or 0
+        peak = self.setting("learning_rate") or 0.0
+        if peak and peak < PRINTED:
+            return True
+        return bool(step < warmup and (not peak or peak * step / warmup < 2 * PRINTED))
+
+    def _learns(self, block: Block, i: int) -> bool:
+        """Whether the training loss fell while the rate was 0."""
+        view = self.peer("train_loss", block, i, RING)
+        y = view.finite_where(view.step >= self.since[0])
+        k = len(y) // 3
+        if k < 5:
+            return False
+        gain = median(y[:k]) - median(y[-k:])
+        return gain > max(4 * math.sqrt(2.0) * median_error(y, k), 0.01 * abs(median(y[:k])))

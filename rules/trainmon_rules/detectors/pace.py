@@ -1,0 +1,138 @@
+"""How fast a schedule really runs: the factor between the steps that its rates belong to and those of the log.
+
+A scheduler that is stepped every micro-batch runs through its decay eight times too fast, one that is stepped once
+an epoch hardly moves. The rates then lie on the announced curve, on a time axis that is wrong by a constant factor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainmon_rules.points import FloatArray, IntArray
+from trainmon_rules.schedules import Schedule
+
+SAME = 1e-6  # relative difference of two rates that are the same
+UNKNOWN_FLOORS = (0.0, 0.1)  # of the peak: usual ends where none is announced
+FAST, SLOW = 1.25, 0.5  # factors that no usual end, and no other count of the warm-up, explains
+DONE = 0.2  # part of the decay that must be done (fast), or should have been
+LATER = 1.3  # times the step: the factor must be the same then
+STEADY = 0.05  # relative change of the factor that is none
+
+
+@dataclass(slots=True)
+class Course:
+    """What is remembered of the rate: its first steps, its peak, and since when it has not moved."""
+
+    count: int = 0
+    first_step: int = 0
+    peak: float = 0.0
+    peak_step: int = 0
+    low: float = math.inf  # of the rates above 0
+    value: float = math.nan
+    since: int = 0  # step since which it is `value`
+    ties: int = 0  # reports of that value
+    longest: int = 0  # steps of the longest stretch without a move before this one
+
+    def take(self, step: IntArray, rate: FloatArray) -> None:
+        """Take the next usable reports."""
+        if not len(rate):
+            return
+        if not self.count:
+            self.first_step = self.since = int(step[0])
+        self.count += len(rate)
+        top = int(rate.argmax())
+        if rate[top] > self.peak * (1 + SAME):
+            self.peak, self.peak_step = float(rate[top]), int(step[top])
+        self.low = min(self.low, float(rate.min(initial=math.inf, where=rate > 0)))
+        before = np.concatenate([[self.value], rate[:-1]])
+        moves = np.flatnonzero(~(np.abs(rate - before) <= SAME * self.peak))
+        if not len(moves):
+            self.ties += len(rate)
+            return
+        edges = np.concatenate([[self.since], step[moves]])
+        self.longest = max(self.longest, int(np.diff(edges).max()))
+        self.value, self.since, self.ties = float(rate[-1]), int(step[moves[-1]]), len(rate) - int(moves[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """Schedule's steps a step of the log: the most likely factor, the least and the highest there may be."""
+
+    step: int
+    best: float
+    least: float
+    most: float
+
+
+def factor_at(plan: Schedule, step: int, share: float, error: float, peak_step: int) -> Factor | None:
+    """Return the factor that a rate in its decay implies.
+
+    Parameters
+    ----------
+    plan : Schedule
+        A cosine or a straight line with a known end.
+    step : int
+        The report's step, after that of the peak.
+    share, error : float
+        Rate over the peak, and how far off it may be printed.
+    peak_step : int
+        Step at which the rate was highest; the decay may also be counted from 0, as torch does.
+    """
+    if plan.total is None or step <= peak_step:
+        return None
+    found = list(_factors(plan, plan.total, step, share, error, peak_step))
+    return Factor(step, found[0], min(found), max(found)) if found else None
+
+
+def _factors(plan: Schedule, total: int, step: int, share: float, error: float, peak_step: int) -> Iterator[float]:
+    for floor in UNKNOWN_FLOORS if plan.floor is None else (plan.floor,):
+        for x in (share, share - error, share + error):
+            u = plan.done(x, floor)
+            for origin in dict.fromkeys((peak_step, 0)):
+                yield u * total / (step - origin * (1.0 - u))
+
+
+@dataclass(slots=True)
+class Pace:
+    """Says that a schedule runs too fast or too slowly, once the factor has stayed the same for a while."""
+
+    seen: Factor | None = None
+
+    def look(self, plan: Schedule, step: int, share: float, error: float, peak_step: int) -> Factor | None:
+        """Return the factor if it is off and steady."""
+        now = factor_at(plan, step, share, error, peak_step)
+        if now is None or not _is_off(plan, now):
+            self.seen = None
+            return None
+        if self.seen is None:
+            self.seen = now
+        elif step >= LATER * self.seen.step:
+            if abs(now.best / self.seen.best - 1.0) < STEADY:
+                return now
+            self.seen = now
+        return None
+
+
+def _is_off(plan: Schedule, f: Factor) -> bool:
+    part = f.step / (plan.total or 1)
+    return (f.least >= FAST and f.best * part >= DONE) or (f.most <= SLOW and part >= DONE and f.best > 0)
+
+
+def whole(factor: float) -> str:
+    """Return a factor in words: a whole number (or one over it) where it is near one."""
+    ratio = factor if factor >= 1 else 1 / factor
+    near = round(ratio)
+    return str(near) if abs(ratio / near - 1) < 0.03 else f"{ratio:.3g}"
+
+
+def off_by(plan: Schedule, step: int, share: float, peak_step: int) -> float:
+    """Return by how much of the peak a rate is off the announced curve at the least; NaN where it isn't known."""
+    floors = UNKNOWN_FLOORS if plan.floor is None else (plan.floor,)
+    plans = [Schedule(plan.shape, plan.warmup, plan.total, plan.peak, f) for f in floors]
+    origins = dict.fromkeys((peak_step, plan.warmup or 0, 0))
+    shares = [float(p.share(np.array([step]), o)[0]) for p in plans for o in origins]
+    return min(abs(share - s) for s in shares)
