@@ -30,6 +30,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from trainmon_rules.detectors.against_plan import AGREES, AgainstPlan, Said, explained
 from trainmon_rules.detectors.base import Peer, Rule
 from trainmon_rules.detectors.pace import Pace, off_by, whole
@@ -174,13 +176,15 @@ class LrDeclared(AgainstPlan):
         return Said("another curve", words, {"announced": expected, "planned": total}, Severity.INFO, self.off_since)
 
     def _wrong_peak(self, plan: Schedule, step: int, rate: float) -> Said | None:
-        c, n = self.course, self.params.reports
-        past = step > max(plan.warmup or 0, c.peak_step) and (rate < 0.999 * c.peak or c.ties >= n)
-        judged = plan.shape in (*PEAKED, "one-cycle") and plan.peak and past and c.count >= n and self.saw_start(plan)
+        c, n, total = self.course, self.params.reports, plan.total or 0
+        rises = plan.warmup if plan.warmup is not None else 0.2 * total
+        rises = 0.5 * total if plan.shape == "one-cycle" else rises
+        past = step > max(rises, c.peak_step) and (rate < 0.98 * c.peak or (c.ties >= n and rises > 0))
+        judged = plan.shape in (*PEAKED, "one-cycle") and past and c.count >= n and self.saw_start(plan)
         if self.peak_said or not judged or not plan.peak:
             return None
-        share = self.expected(plan, c.peak_step) / (self.reference(plan) or 1.0)  # a log may begin after the peak
-        ratio = c.peak / (plan.peak * (share if share > 0.5 else 1.0))
+        share = float(plan.share(np.array([c.peak_step]))[0]) if plan.shape in TOLD else 1.0
+        ratio = c.peak / (plan.peak * (share if share > 0.5 else 1.0))  # a log may begin after the peak
         if abs(ratio - 1) <= AGREES:
             return None
         words = (

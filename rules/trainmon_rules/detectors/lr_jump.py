@@ -11,8 +11,10 @@ Example: 6e-5 for thousands of steps, 3e-4 from one report to the next.
 
 When it is wrong: a warm restart comes back to at most the earlier peak, a cyclic or one-cycle schedule rises report
 by report, and a rate that falls in steps never rises: all of them are silent. A warm-up in steps (one an epoch) jumps
-too, so a rate that has never fallen yet counts as warming up, and its jump is an info, unless a quarter of the
-planned steps is over. A rate raised by hand is found as well; then it is no fault, but it belongs into the records.
+too, so a rate that has never fallen yet counts as warming up, and nothing is said before twice the warm-up or a
+quarter of the planned steps is over (`--set total_steps=…` where the log doesn't say). In a log that begins late it is
+an info: the highest rate may not stand in it. A rate raised by hand is found as well; then it is no fault, but it
+belongs into the records.
 
 Fixes: find what set it (scheduler, scaling by batch or devices, a hand); go back to the checkpoint before the jump if
 the loss followed it.
@@ -29,11 +31,12 @@ from typing import ClassVar
 import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
-from trainmon_rules.detectors.schedule import JUMP, is_rate
+from trainmon_rules.detectors.resumed import earlier
+from trainmon_rules.detectors.schedule import JUMP, is_rate, printed_to
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import FloatArray
 from trainmon_rules.schedules import announced
-from trainmon_rules.series import Block, Series
+from trainmon_rules.series import RING, Block, Series
 from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 
@@ -68,9 +71,12 @@ class LrJump(Detector):
         self.calm = 0  # reports in a row that did not rise
         self.at: tuple[int, float, float] | None = None  # step, time and rate before of a jump that isn't confirmed
         self.back = 0
+        self.first_step = 1 << 62  # of the attempts before
 
     def update(self, block: Block) -> Iterator[Finding]:
         """Look report by report where one of them is above the highest before the block; else only take them in."""
+        if block.start == 0:
+            self._remember()
         good = np.flatnonzero(is_rate(block.value))
         rate = block.value[good]
         if not len(rate):
@@ -83,10 +89,25 @@ class LrJump(Detector):
                 yield from self._follow(block, i, value)
             elif self.at is not None:
                 yield from self._confirm(block, i, value)
-            elif value > self.params.jump * self.peak > 0 and self.calm >= self.params.calm:
+            elif self.calm >= self.params.calm and self._is_above(block.start + i, value):
                 self.at = int(block.step[i]), float(block.time[i]), value
             else:
                 self._take(np.array([value]))
+
+    def _remember(self) -> None:
+        """The highest rate so far is that of all attempts."""
+        for older in earlier(self.series):
+            high = older.history.whole()[3]
+            self.peak = max(self.peak, float(high.max(initial=0.0, where=is_rate(high))))
+            self.first_step = min(self.first_step, int(older.history.first_step[0]))
+
+    def _is_above(self, index: int, value: float) -> bool:
+        """Whether a rate is above the highest so far, by more than printing can make of it."""
+        if not value > self.params.jump * self.peak > 0:
+            return False
+        recent = self.series.before(index + 1, RING).value
+        digit = printed_to(recent[is_rate(recent)])
+        return value - digit > self.params.jump * (self.peak + digit)
 
     def _take(self, rate: FloatArray) -> None:
         rises = np.flatnonzero(rate > SAME * np.concatenate([[self.last], rate[:-1]]))
@@ -102,7 +123,7 @@ class LrJump(Detector):
         if value <= self.params.jump * self.peak:
             self._take(np.array([value]))
             return
-        if self._warms_up(step):
+        if not self._is_past_warmup(step):
             self._take(np.array([first, value]))
             return
         ratio = first / self.peak
@@ -111,20 +132,23 @@ class LrJump(Detector):
             f"{short(ratio, 3)} times the highest rate before"
         )
         evidence = {"form": "jump", "rate before": self.last, "rate": first, "peak before": self.peak, "ratio": ratio}
-        severity = self.rule.severity if self._is_past_warmup(step) else Severity.INFO
+        severity = self.rule.severity if self._saw_the_peak(step) else Severity.INFO
         self.open, self.back = self.finding(block, i, summary, evidence, step, time, severity), 0
         yield self.open
 
-    def _warms_up(self, step: int) -> bool:
-        """Whether a warm-up as announced is still going on."""
-        plan = announced(self.setting)
-        warmup = (plan.warmup if plan else None) or self.setting("warmup_steps") or 0
-        return bool(step <= 1.1 * warmup)
-
     def _is_past_warmup(self, step: int) -> bool:
         """Whether the rate has come down from its peak once, or a good part of the run is over."""
-        total = self.setting("total_steps") or 0
-        return self.last < FALLEN * self.peak or bool(total and step >= self.params.begun * total)
+        plan = announced(self.setting)
+        warmup = (plan.warmup if plan else None) or self.setting("warmup_steps") or 0
+        if step <= 1.1 * warmup:
+            return False
+        total, doubled = self.setting("total_steps") or 0, bool(warmup) and step >= 2 * warmup
+        return self.last < FALLEN * self.peak or doubled or bool(total and step >= self.params.begun * total)
+
+    def _saw_the_peak(self, step: int) -> bool:
+        """Whether more of the run was seen than had passed before the log begins."""
+        first = min(self.first_step, int(self.series.history.first_step[0]))
+        return first <= max(1, step - first)
 
     def _follow(self, block: Block, i: int, value: float) -> Iterator[Finding]:
         if self.open is None:

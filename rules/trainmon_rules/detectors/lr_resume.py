@@ -40,7 +40,7 @@ WATCHED = 512  # reports after the resume in which the rate is compared
 HIGHER = 1.2  # times the rate before: from here on it is no small correction
 ENDED = 0.1  # of the peak: there the schedule was over
 AGAIN = 0.05  # relative difference within which rates are the same
-FIRST = 6  # reports that are still compared with the last rate told, if the attempt before did not come so far
+FIRST = 6  # reports compared with the last rate told, if the attempts before did not come so far
 BACK = 5  # reports on the curve that end it
 
 
@@ -80,6 +80,7 @@ class LrResume(Detector):
         self.digit = self.peak = 0.0
         self.off: list[Off] = []
         self.back = 0
+        self.overlaps = False  # whether a report has been compared at a step that the attempts before reached
 
     def update(self, block: Block) -> Iterator[Finding]:
         """Compare report by report, until there is nothing more to compare with."""
@@ -103,8 +104,9 @@ class LrResume(Detector):
         near = told.around(step)
         if near is None:
             return
-        known = step <= told.step[-1] + self._interval(told)
-        if not known and (self.open is not None or block.start + i >= FIRST):
+        known = step <= told.step[-1]
+        self.overlaps |= known
+        if not known and (self.overlaps or block.start + i >= FIRST):
             return
         off = self._off(step, float(block.time[i]), value, near, self.params.same if known else self.params.far)
         if self.open is not None:
@@ -123,11 +125,6 @@ class LrResume(Detector):
         if rate > (1 + same) * high + self.digit:
             return Off(step, time, rate, high)
         return Off(step, time, rate, low) if rate < low / (1 + same) - self.digit else None
-
-    @staticmethod
-    def _interval(told: Told) -> int:
-        gaps = np.diff(told.step[-9:])
-        return int(np.median(gaps)) if len(gaps) else 1
 
     # ------------------------------------------------------------------ what it is
     def _say(self, block: Block, i: int) -> Finding:

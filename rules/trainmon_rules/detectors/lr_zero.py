@@ -34,57 +34,16 @@ import numpy as np
 from trainmon_rules.detectors.against_plan import explained
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.detectors.levels import median_error
-from trainmon_rules.detectors.schedule import FEW_VALUES, PRINTED, is_rate, printed_to
+from trainmon_rules.detectors.pace import Course
+from trainmon_rules.detectors.resumed import told_before
+from trainmon_rules.detectors.schedule import PRINTED, Descent, descent, is_rate
 from trainmon_rules.findings import Finding
 from trainmon_rules.schedules import announced
-from trainmon_rules.series import RING, Block, Series, View
+from trainmon_rules.series import RING, Block, Series
 from trainmon_rules.series.robust import median
 from trainmon_rules.series.trend import next_look
 from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
-
-STEEP = 2.0  # times the last fall: a rate that was still higher than that did not come down by itself
-HIGH = 1e-5  # a rate that six decimals would still show after a tenfold fall
-SPARE = 1.2  # times the part of a decay that printing can hide
-
-
-@dataclass(frozen=True, slots=True)
-class Descent:
-    """How the rate came to its first 0: the last rate, whether it fell in one report, and what printing can hide.
-
-    `hidden` is a part of the decay, `cycle` the steps since the rate last rose; together they say for how long 0 may
-    only be printed.
-    """
-
-    last: float
-    sudden: bool
-    hidden: float
-    cycle: int
-
-
-def descent(before: View, peak: float, first_step: int, step: int) -> Descent | None:
-    """Return how the rate came to a 0 at `step`, from the reports before it; None where all of them are 0.
-
-    Parameters
-    ----------
-    before : View
-        The reports before, as many as are remembered.
-    peak : float
-        Highest rate so far.
-    first_step, step : int
-        First step of the series, and the step of the first 0.
-    """
-    ok = is_rate(before.value)
-    rates, steps = before.value[ok], before.step[ok]
-    if peak <= 0.0 or not len(rates):
-        return None
-    last, digit = float(rates[-1]), printed_to(rates)
-    fall = float(rates[-2] - last) if len(rates) > 1 else 0.0
-    small = max(HIGH, 0.01 * peak, 5.5 * digit if len(np.unique(rates)) >= FEW_VALUES else 0.0)
-    hidden = 2 / math.pi * math.sqrt(min(1.0, 0.5 * digit / peak))  # of a cosine to 0, the slowest end there is
-    rises = np.flatnonzero(np.diff(rates) > 0)
-    began = int(steps[rises[-1] + 1]) if len(rises) else first_step
-    return Descent(last, last >= small and last > STEEP * max(0.0, fall), SPARE * hidden, step - began)
 
 
 class LrZero(Detector):
@@ -112,7 +71,7 @@ class LrZero(Detector):
     def __init__(self, rule: Rule, series: Series, peer: Peer, settings: RunSettings) -> None:
         super().__init__(rule, series, peer, settings)
         self.least = self.params.sure
-        self.peak = 0.0
+        self.course = Course()
         self.zeros = 0  # reports of 0 in a row
         self.since = (0, math.nan)  # step and time of the first of them
         self.came: Descent | None = None
@@ -120,21 +79,22 @@ class LrZero(Detector):
 
     def update(self, block: Block) -> Iterator[Finding]:
         """Follow the zeros report by report; blocks without any only raise the peak."""
-        rate = np.where(is_rate(block.value), block.value, np.nan)
-        if not self.zeros and not (rate == 0.0).any():
-            self.peak = max(self.peak, float(np.max(rate, initial=0.0, where=np.isfinite(rate))))
+        ok = is_rate(block.value)
+        if not self.zeros and not (block.value == 0.0).any():
+            self.course.take(block.step[ok], block.value[ok])
             return
-        for i, value in enumerate(rate.tolist()):
-            if value == 0.0:
+        for i in np.flatnonzero(ok).tolist():
+            if block.value[i] == 0.0:
                 yield from self._zero(block, i)
-            elif value > 0.0:
-                yield from self._alive(block, i, value)
+            else:
+                yield from self._alive(block, i)
 
-    def _alive(self, block: Block, i: int, value: float) -> Iterator[Finding]:
-        self.peak, self.zeros = max(self.peak, value), 0
+    def _alive(self, block: Block, i: int) -> Iterator[Finding]:
+        self.course.take(block.step[i : i + 1], block.value[i : i + 1])
+        self.zeros = 0
         if self.open is not None:
             step = int(block.step[i])
-            yield resolved(self.open, step, f"the rate is {short(value)} again at step {step}")
+            yield resolved(self.open, step, f"the rate is {short(float(block.value[i]))} again at step {step}")
             self.open = None
 
     def _zero(self, block: Block, i: int) -> Iterator[Finding]:
@@ -143,7 +103,7 @@ class LrZero(Detector):
         if self.zeros == 1:
             self.since, self.look_at = (step, float(block.time[i])), self.params.sure
             before = self.series.before(block.start + i, RING)
-            self.came = descent(before, self.peak, int(self.series.history.first_step[0]), step)
+            self.came = descent(before, self.course, step)
         if self.open is not None:
             evidence = {**self.open.evidence, "reports of 0": self.zeros}
             self.open = self.open.changed(last_step=step, evidence=evidence)
@@ -157,11 +117,11 @@ class LrZero(Detector):
     # ------------------------------------------------------------------ is it a fault?
     def _came_down(self, came: Descent, step: int) -> tuple[str, dict[str, Any]] | None:
         p, total, start = self.params, self.setting("total_steps") or 0, self.since[0]
-        evidence = {"rate before": came.last, "peak": self.peak, "reports of 0": self.zeros}
+        evidence: dict[str, Any] = {"rate before": came.last, "peak": self.course.peak, "reports of 0": self.zeros}
         if came.sudden:
             summary = f"{self.series.tag} fell from {short(came.last)} to 0 at step {start} and stays there"
             return summary, {**evidence, "form": "zero at once"}
-        if step - start <= 2 * came.hidden * came.cycle:
+        if step - start <= came.printed:
             return None
         summary = f"{self.series.tag} came down to 0 at step {start}"
         if total and start < (p.end - came.hidden) * total:
@@ -177,7 +137,7 @@ class LrZero(Detector):
 
     def _from_the_start(self, block: Block, i: int) -> tuple[str, dict[str, Any]] | None:
         step = int(block.step[i])
-        if self.zeros < self.params.start or self._warms_up(step) or self._learns(block, i):
+        if self.zeros < self.params.start or self._warms_up(step) or self._was_zero(step) or self._learns(block, i):
             return None
         summary = f"{self.series.tag} was 0 in all of the first {self.zeros} reports: nothing is trained"
         return summary, {"reports of 0": self.zeros, "form": "zero from the start"}
@@ -190,6 +150,11 @@ class LrZero(Detector):
         if peak and peak < PRINTED:
             return True
         return bool(step < warmup and (not peak or peak * step / warmup < 2 * PRINTED))
+
+    def _was_zero(self, step: int) -> bool:
+        """Whether a resumed attempt goes on where the one before had (nearly) come to 0."""
+        near = told_before(self.series).around(step) if self.series.older is not None else None
+        return near is not None and near[0] <= 2 * PRINTED
 
     def _learns(self, block: Block, i: int) -> bool:
         """Whether the training loss fell while the rate was 0."""
