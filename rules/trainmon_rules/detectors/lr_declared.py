@@ -163,7 +163,8 @@ class LrDeclared(AgainstPlan):
         return Said("not constant", words, {"announced": c.peak}, Severity.INFO, c.peak_step)
 
     def _off_curve(self, plan: Schedule, total: int, step: int, share: float, start: int) -> Said | None:
-        if step <= (plan.warmup or 0) or not off_by(plan, step, share, start) > self.params.off:
+        stands = self.course.ties >= self.params.reports  # that is said in other words, once it has stood for long
+        if stands or step <= (plan.warmup or 0) or not off_by(plan, step, share, start) > self.params.off:
             self.off = 0
             return None
         self.off += 1
@@ -183,9 +184,9 @@ class LrDeclared(AgainstPlan):
         judged = plan.shape in (*PEAKED, "one-cycle") and past and c.count >= n and self.saw_start(plan)
         if self.peak_said or not judged or not plan.peak:
             return None
-        share = float(plan.share(np.array([c.peak_step]))[0]) if plan.shape in TOLD else 1.0
-        ratio = c.peak / (plan.peak * (share if share > 0.5 else 1.0))  # a log may begin after the peak
-        if abs(ratio - 1) <= AGREES:
+        late = plan.shape in TOLD and c.peak_step == c.first_step >= (plan.warmup or 0)  # the log begins after the peak
+        ratio = c.peak / (plan.peak * (max(0.5, float(plan.share(np.array([c.peak_step]))[0])) if late else 1.0))
+        if abs(ratio - 1) <= 2 * AGREES:
             return None
         words = (
             f"is at most {short(c.peak)}, {short(ratio, 3)} times what was announced with a peak of {short(plan.peak)}"

@@ -41,7 +41,7 @@ HIGHER = 1.2  # times the rate before: from here on it is no small correction
 ENDED = 0.1  # of the peak: there the schedule was over
 AGAIN = 0.05  # relative difference within which rates are the same
 FIRST = 6  # reports compared with the last rate told, if the attempts before did not come so far
-BACK = 5  # reports on the curve that end it
+BACK = 8  # reports on the curve that end it
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class LrResume(Detector):
             return
         known = step <= told.step[-1]
         self.overlaps |= known
-        if not known and (self.overlaps or block.start + i >= FIRST):
+        if not known and (self.open is not None or block.start + i >= FIRST or (self.overlaps and not self.off)):
             return
         off = self._off(step, float(block.time[i]), value, near, self.params.same if known else self.params.far)
         if self.open is not None:
@@ -149,7 +149,7 @@ class LrResume(Detector):
             return "resume: lower", f"{short(first.rate / first.before, 3)} times as high", Severity.INFO
         if first.before <= ENDED * self.peak:
             return "resume: extended", "that schedule was at its end", Severity.INFO
-        if first.rate >= (1 - AGAIN) * self.peak:
+        if abs(first.rate - self.peak) <= AGAIN * self.peak:
             return "resume: peak", "back at the peak", self.rule.severity
         ratio = first.rate / first.before
         words = f"{short(ratio, 3)} times as high"
@@ -172,7 +172,7 @@ class LrResume(Detector):
             return
         if off is None:
             self.back += 1
-            if self.back >= BACK:
+            if self.back >= BACK and found.evidence["form"] != "resume: over again":  # that one only crosses the curve
                 yield resolved(found, step, f"on the curve of the attempt before again by step {step}")
                 self.open, self.off = None, []
             return

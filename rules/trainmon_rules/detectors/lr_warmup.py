@@ -30,12 +30,14 @@ import numpy as np
 from trainmon_rules.detectors.against_plan import AgainstPlan, Said, explained
 from trainmon_rules.detectors.base import resolved
 from trainmon_rules.detectors.pace import whole
+from trainmon_rules.detectors.schedule import is_rate, printed_to
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.schedules import PEAKED, Schedule
-from trainmon_rules.series import Block
+from trainmon_rules.series import RING, Block
 from trainmon_rules.words import short
 
 FLAT = 0.99  # lowest over highest rate: above it nothing has risen
+STEADY = 3  # reports that show that it goes on rising
 TOP = 0.95  # of the announced peak: there the warm-up is over
 
 
@@ -58,23 +60,22 @@ class LrWarmup(AgainstPlan):
         """Say it once; a missing warm-up is over when it would have ended, a long one when the rate stops rising."""
         warmup = plan.warmup or 0
         if self.open is not None:
-            over = (
-                step >= warmup
-                if self.open.evidence["form"] == "no warm-up"
-                else self.course.ties >= self.params.reports
-            )
-            if over:
-                how = "the warm-up would be over" if step < 2 * warmup else f"it no longer rises from {short(rate)} on,"
-                yield resolved(self.open, step, f"{how} by step {step}")
-                self.open = None
-            else:
-                self.open = self.open.changed(last_step=step)
+            yield from self._follow(self.open, warmup, step, rate)
         elif not self.done and plan.shape in PEAKED and warmup >= self.params.reports and not self.series.attempt:
             said = self._missing(plan, warmup, step, rate) or self._long(plan, warmup, step, rate)
             if said is not None:
                 self.done = True
                 self.open = self.say(block, rate, said)
                 yield self.open
+
+    def _follow(self, found: Finding, warmup: int, step: int, rate: float) -> Iterator[Finding]:
+        missing = found.evidence["form"] == "no warm-up"
+        self.open = found.changed(last_step=step)
+        if step < warmup if missing else self._rises(step, rate):
+            return
+        how = "the warm-up would be over" if missing else f"it no longer rises, {short(rate)}"
+        yield resolved(self.open, step, f"{how} by step {step}")
+        self.open = None
 
     def _missing(self, plan: Schedule, warmup: int, step: int, rate: float) -> Said | None:
         c, n = self.course, self.params.reports
@@ -83,15 +84,13 @@ class LrWarmup(AgainstPlan):
         at_peak = plan.peak is not None and rate >= 0.9 * plan.peak and 2 * step <= warmup
         if not at_peak and step < warmup:
             return None  # a warm-up in steps begins with a stretch at the same rate, too
+        if rate <= 10 * printed_to(self.recent()):
+            return None  # it may rise below the last digit
         words = f"is {short(rate)} from the first report on: the warm-up of {warmup} steps announced doesn't happen"
         return Said("no warm-up", words, {"warm-up": warmup}, self.rule.severity, c.first_step)
 
     def _long(self, plan: Schedule, warmup: int, step: int, rate: float) -> Said | None:
-        if (
-            step < 2 * warmup
-            or self.course.peak_step != step
-            or not (np.diff(self.recent(self.params.reports)) > 0).all()
-        ):
+        if step < 2 * warmup or not self._rises(step, rate):
             return None
         share = rate / plan.peak if plan.peak else 1.0
         longer = step / (warmup * share)
@@ -104,3 +103,12 @@ class LrWarmup(AgainstPlan):
         evidence |= {"announced": plan.peak} if plan.peak else {}
         severity = Severity.INFO if counts_otherwise else self.rule.severity
         return Said("long warm-up", words, evidence, severity, warmup)
+
+    def _rises(self, step: int, rate: float) -> bool:
+        """Whether the rate rose steadily over the last fifth of the steps; a printed one does so in small stairs."""
+        view = self.series.before(self.taken, RING)
+        late = is_rate(view.value) & (view.step >= 0.8 * step)
+        recent = view.value[late]
+        if len(recent) < STEADY or view.step[0] > 0.82 * step:
+            return False
+        return bool((np.diff(recent) >= 0).all()) and 0.6 * rate < recent[0] < 0.95 * rate

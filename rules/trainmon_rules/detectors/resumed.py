@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from trainmon_rules.detectors.evaluations import row_noise
+from trainmon_rules.detectors.levels import median_error
 from trainmon_rules.points import BoolArray, FloatArray, IntArray
 from trainmon_rules.series import RING, Series
+from trainmon_rules.series.robust import median
 
 LINKS = 8  # attempts looked back at
+BELOW = 16  # reports below the resume step that make the level
+LEAST = 6  # of them without which there is no level
+NOISE = 64  # reports that its noise is read from
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,3 +106,48 @@ def _told(series: Series) -> Told:
         np.concatenate([mean[cell], values]),
         np.concatenate([high[cell], values]),
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Left:
+    """What the attempts before left of a level, in judged units (rising is bad).
+
+    Attributes
+    ----------
+    level : float
+        Median of the last reports below the resume step.
+    start : float
+        Median of the run's first five.
+    noise : float
+        Standard deviation of a report.
+    past, points : float64 arrays
+        The last values below the resume step, which may be means of many, and single reports.
+    """
+
+    level: float
+    start: float
+    noise: float
+    past: FloatArray
+    points: FloatArray
+
+    def error(self, n: int) -> float:
+        """Return the standard error of the difference between the level and a median of `n` new reports."""
+        return math.hypot(median_error(self.past, min(BELOW, len(self.past))), median_error(self.points, n))
+
+
+def left_below(series: Series, step: int) -> Left | None:
+    """Return what was left of a series' level below the step where it resumes; None of fewer than six values."""
+    told = told_before(series)
+    past = series.judged_of(told.mean[told.step < step])
+    past = past[np.isfinite(past)][-NOISE:]
+    if series.older is None or len(past) < LEAST:
+        return None
+    ring = series.older.tail(RING)
+    y = series.judged_of(ring.value)
+    below = y[np.isfinite(y) & (ring.step < step)]
+    points = (below if len(below) >= 2 * BELOW else y[np.isfinite(y)])[-NOISE:]
+    root = [*earlier(series)][-1]
+    head = series.judged_of(root.first[:5])
+    head = head[np.isfinite(head)]
+    level = median(past[-BELOW:])
+    return Left(level, median(head) if len(head) else level, row_noise(points[-BELOW:]), past, points)
