@@ -46,7 +46,7 @@ def explained(get: Callable[[str], Any], factor: float) -> tuple[str, bool]:
     """
     micro, devices = get("accumulate_grad_batches") or 1, get("world_size") or 1
     if micro > 1 and abs(factor / micro - 1) < MATCH:
-        return f", as if it were stepped with each of the {micro} micro-batches of an update", False
+        return f", as if stepped with each of the {micro} micro-batches of an update", False
     if devices > 1 and abs(factor / devices - 1) < MATCH:
         return f", as if each of the {devices} devices stepped it", False
     if micro > 1 and abs(factor * micro - 1) < MATCH:

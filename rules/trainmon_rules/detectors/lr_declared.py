@@ -129,9 +129,10 @@ class LrDeclared(AgainstPlan):
             return None
         cause, counts_otherwise = explained(self.setting, factor.best)
         expected, fast = self.expected(plan, step), factor.best > 1
+        pace = f"{whole(factor.best)} times too {'fast' if fast else 'slowly'}"
         words = (
-            f"runs through its {plan.shape} schedule {whole(factor.best)} times as {'fast' if fast else 'slowly'} as "
-            f"announced{cause}: {short(rate, 3)} at step {step}, where {short(expected, 3)} was to be expected"
+            f"runs through its {plan.shape} schedule {pace}{cause}: "
+            f"{short(rate, 3)} at step {step}, where {short(expected, 3)} was announced"
         )
         sure = bool(cause) if fast else not counts_otherwise
         evidence = {"factor": factor.best, "announced": expected, "planned": plan.total}

@@ -119,8 +119,8 @@ class LrZero(Detector):
         p, total, start = self.params, self.setting("total_steps") or 0, self.since[0]
         evidence: dict[str, Any] = {"rate before": came.last, "peak": self.course.peak, "reports of 0": self.zeros}
         if came.sudden:
-            summary = f"{self.series.tag} fell from {short(came.last)} to 0 at step {start} and stays there"
-            return summary, {**evidence, "form": "zero at once"}
+            fell = f"fell from {short(came.last)} to 0 at step {start}"
+            return f"{self.series.tag} {fell} and stays there: nothing is trained", {**evidence, "form": "zero at once"}
         if step - start <= came.printed:
             return None
         summary = f"{self.series.tag} came down to 0 at step {start}"
