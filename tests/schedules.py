@@ -145,15 +145,18 @@ def logged(
     places: int | None = None,
     resume: int | None = None,
     settings: Mapping[str, object] | None = None,
-    seed: int = 0,
 ) -> Columns:
-    """A healthy run with such a rate: reported every so many steps, resumed 10 % back from the given step."""
+    """The rate of a healthy run: reported every so many steps, resumed 10 % back from the given step."""
     step = [*range(every, TOTAL + 1, every)]
     if resume is not None:
         back = resume - resume // 10
         step = [s for s in step if s <= resume] + [s for s in step if s > back]
-    rng = np.random.default_rng(seed)
-    at = np.asarray(step)
-    noise = rng.normal(0, 0.03, TOTAL + 1)  # the same step has the same noise: the data go on where they were
+    return Columns({"lr": rates(shape, peak, step, places)}, step, settings)
+
+
+def with_loss(run: Columns, seed: int = 0) -> Columns:
+    """The same run with a healthy loss beside the rate; a step that is trained again has the same loss again."""
+    at = np.asarray(run.step)
+    noise = np.random.default_rng(seed).normal(0, 0.03, TOTAL + 1)
     loss = 0.8 + 2 * np.exp(-at / 300) + 1.5 * (1 + at / 60) ** -0.3 + noise[at]
-    return Columns({"loss": loss.tolist(), "lr": rates(shape, peak, step, places)}, step, settings)
+    return Columns({**run, "loss": loss.tolist()}, run.step, run.settings)

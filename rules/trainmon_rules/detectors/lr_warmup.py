@@ -1,8 +1,7 @@
 """lr-warmup: the announced warm-up doesn't happen, or doesn't end.
 
 What it detects: with the schedule's name and its warm-up from the log's settings (or `--set`): a rate that stands at
-its peak from the first report on, and one that still rises at twice the announced length, at a pace that makes it at
-least 1.5 times as long.
+its peak from the first report on, and one that still rises at 1.5 times the announced length.
 
 Why it matters: the first updates are the least reliable ones; at full rate they can ruin a transformer for good. A
 warm-up that goes on and on trains far below the rate that was tuned.
@@ -90,7 +89,7 @@ class LrWarmup(AgainstPlan):
         return Said("no warm-up", words, {"warm-up": warmup}, self.rule.severity, c.first_step)
 
     def _long(self, plan: Schedule, warmup: int, step: int, rate: float) -> Said | None:
-        if step < 2 * warmup or not self._rises(step, rate):
+        if step < self.params.longer * warmup or not self._rises(step, rate):
             return None
         share = rate / plan.peak if plan.peak else 1.0
         longer = step / (warmup * share)

@@ -33,7 +33,7 @@ import numpy as np
 
 from trainmon_rules.detectors.against_plan import explained
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
-from trainmon_rules.detectors.levels import median_error
+from trainmon_rules.detectors.evaluations import row_noise
 from trainmon_rules.detectors.pace import Course
 from trainmon_rules.detectors.resumed import told_before
 from trainmon_rules.detectors.schedule import PRINTED, Descent, descent, is_rate
@@ -44,6 +44,8 @@ from trainmon_rules.series.robust import median
 from trainmon_rules.series.trend import next_look
 from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
+
+WARMUP = 0.1  # of the planned steps: the longest usual warm-up
 
 
 class LrZero(Detector):
@@ -107,7 +109,7 @@ class LrZero(Detector):
         if self.open is not None:
             evidence = {**self.open.evidence, "reports of 0": self.zeros}
             self.open = self.open.changed(last_step=step, evidence=evidence)
-        elif self.zeros >= self.look_at:
+        elif self.zeros >= self.look_at or self.zeros in (self.params.reports, self.params.start):
             self.look_at = next_look(self.zeros)
             said = self._from_the_start(block, i) if self.came is None else self._came_down(self.came, step)
             if said is not None:
@@ -137,18 +139,23 @@ class LrZero(Detector):
 
     def _from_the_start(self, block: Block, i: int) -> tuple[str, dict[str, Any]] | None:
         step = int(block.step[i])
-        if self.zeros < self.params.start or self._warms_up(step) or self._was_zero(step) or self._learns(block, i):
+        if self.zeros < self.params.start or self._warms_up(step) or self._was_zero(step):
+            return None
+        learns, plan = self._learns(block, i), self.setting("warmup_steps") or self.setting("total_steps")
+        if learns or (learns is None and not (plan and self.setting("learning_rate"))):
             return None
         summary = f"{self.series.tag} was 0 in all of the first {self.zeros} reports: nothing is trained"
         return summary, {"reports of 0": self.zeros, "form": "zero from the start"}
 
     def _warms_up(self, step: int) -> bool:
-        """Whether a warm-up as announced may still be below what is printed."""
+        """Whether a warm-up (as announced, or a tenth of the planned steps) may still be below what is printed."""
         plan = announced(self.setting)
-        warmup = (plan.warmup if plan else None) or self.setting("warmup_steps") or 0
+        warmup = (plan.warmup if plan else None) or self.setting("warmup_steps")
         peak = self.setting("learning_rate") or 0.0
-        if peak and peak < PRINTED:
+        if peak and peak <= 2 * PRINTED:
             return True
+        if not warmup:
+            return step < WARMUP * (self.setting("total_steps") or 0)
         return bool(step < warmup and (not peak or peak * step / warmup < 2 * PRINTED))
 
     def _was_zero(self, step: int) -> bool:
@@ -156,12 +163,12 @@ class LrZero(Detector):
         near = told_before(self.series).around(step) if self.series.older is not None else None
         return near is not None and near[0] <= 2 * PRINTED
 
-    def _learns(self, block: Block, i: int) -> bool:
-        """Whether the training loss fell while the rate was 0."""
+    def _learns(self, block: Block, i: int) -> bool | None:
+        """Whether the training loss fell while the rate was 0; None where there is no loss to tell."""
         view = self.peer("train_loss", block, i, RING)
         y = view.finite_where(view.step >= self.since[0])
         k = len(y) // 3
         if k < 5:
-            return False
-        gain = median(y[:k]) - median(y[-k:])
-        return gain > max(4 * math.sqrt(2.0) * median_error(y, k), 0.01 * abs(median(y[:k])))
+            return None
+        gain, error = median(y[:k]) - median(y[-k:]), 1.25 * row_noise(y) * math.sqrt(2.0 / k)
+        return gain > max(4 * error, 0.01 * abs(median(y[:k])))

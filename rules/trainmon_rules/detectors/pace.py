@@ -7,7 +7,6 @@ an epoch hardly moves. The rates then lie on the announced curve, on a time axis
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +18,9 @@ SAME = 1e-6  # relative difference of two rates that are the same
 UNKNOWN_FLOORS = (0.0, 0.1)  # of the peak: usual ends where none is announced
 FAST, SLOW = 1.25, 0.5  # factors that no usual end, and no other count of the warm-up, explains
 DONE = 0.2  # part of the decay that must be done (fast), or should have been
-LATER = 1.3  # times the step: the factor must be the same then
-STEADY = 0.05  # relative change of the factor that is none
+LATER = 1.6  # times the step: the factor must be the same then, else it is another curve that only begins so
+LATER_SLOW = 1.3  # no usual curve begins so slowly
+STEADY = 0.03  # relative change of the factor that is none
 
 
 @dataclass(slots=True)
@@ -60,16 +60,17 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """Schedule's steps a step of the log: the most likely factor, the least and the highest there may be."""
+    """Schedule's steps a step of the log: the most likely factor, what printing makes of it, the least and the most."""
 
     step: int
     best: float
+    error: float
     least: float
     most: float
 
 
 def factor_at(plan: Schedule, step: int, share: float, error: float, peak_step: int) -> Factor | None:
-    """Return the factor that a rate in its decay implies.
+    """Return the factor that a rate in its decay implies; None before the decay, or where its end isn't known.
 
     Parameters
     ----------
@@ -82,18 +83,17 @@ def factor_at(plan: Schedule, step: int, share: float, error: float, peak_step: 
     peak_step : int
         Step at which the rate was highest; the decay may also be counted from 0, as torch does.
     """
-    if plan.total is None or step <= peak_step:
+    total = plan.total
+    if total is None or step <= peak_step:
         return None
-    found = list(_factors(plan, plan.total, step, share, error, peak_step))
-    return Factor(step, found[0], min(found), max(found)) if found else None
-
-
-def _factors(plan: Schedule, total: int, step: int, share: float, error: float, peak_step: int) -> Iterator[float]:
-    for floor in UNKNOWN_FLOORS if plan.floor is None else (plan.floor,):
-        for x in (share, share - error, share + error):
-            u = plan.done(x, floor)
-            for origin in dict.fromkeys((peak_step, 0)):
-                yield u * total / (step - origin * (1.0 - u))
+    shares = (share, share - error, share + error)
+    found = [
+        [u * total / (step - origin * (1.0 - u)) for u in (plan.done(x, floor) for x in shares)]
+        for floor in (UNKNOWN_FLOORS if plan.floor is None else (plan.floor,))
+        for origin in (peak_step, 0)
+    ]
+    first, every = found[0], [f for row in found for f in row]
+    return Factor(step, first[0], max(first) - min(first), min(every), max(every))
 
 
 @dataclass(slots=True)
@@ -110,8 +110,8 @@ class Pace:
             return None
         if self.seen is None:
             self.seen = now
-        elif step >= LATER * self.seen.step:
-            if abs(now.best / self.seen.best - 1.0) < STEADY:
+        elif step >= (LATER if now.best > 1 else LATER_SLOW) * self.seen.step:
+            if abs(now.best - self.seen.best) <= STEADY * self.seen.best + now.error:
                 return now
             self.seen = now
         return None
