@@ -1,8 +1,8 @@
 """resume-jump: after a resume the loss is worse than the attempt before had left it.
 
 What it detects: the median of the first eight reports after a resume lies above the level just below the resume step
-by six standard errors, by 2 % of the level and by 0.5 % of the progress made, and that of the last four by half of it;
-a smaller rise shows in the first 32. Three reports are enough where the loss stands as high as at the very start.
+by six standard errors, by 2 % of the level and by 0.5 % of the progress made, and that of the last three by half of it;
+a smaller rise shows in the first 32. If the first three are as high as at the very start of the run, it says so.
 
 Why it matters: something was not restored: the weights (then everything learnt is gone), the optimizer's moments (the
 loss has a hump and needs hundreds of steps to come back), the schedule, or the place in the data. Each lost hour of it
@@ -39,7 +39,7 @@ from trainmon_rules.series.robust import median
 from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 
-QUICK = 3  # reports that are enough at the level of the start
+FIRST = 3  # reports that show whether it begins as at the start; as many show that it isn't back
 LATER = 4  # times as many reports for a smaller rise
 SMALL = 0.05  # of the level: a smaller rise is an info
 
@@ -88,14 +88,12 @@ class ResumeJump(Detector):
             self.left = left_below(self.series, self.first[0])
         self.new.append(y)
         n, left = len(self.new), self.left
-        if left is None or (n == QUICK and not is_resume(self.series, block.start + i)):
+        if left is None or (n == FIRST and not is_resume(self.series, block.start + i)):
             self.done = True
-        elif n == QUICK and self._as_at_the_start(left, min(self.new)):
-            yield self._say(block, i, left, self._least(left, self.params.reports))
         elif n in (self.params.reports, LATER * self.params.reports):
             self.done = n > self.params.reports
             least, rise = self._least(left, n), median(np.array(self.new)) - left.level
-            late = median(np.array(self.new[-(n // 2) :])) - left.level
+            late = median(np.array(self.new[-max(FIRST, n // 4) :])) - left.level
             if rise > least + self._was_as_high(left, int(block.step[i])) and late > 0.5 * least:
                 yield self._say(block, i, left, least)
 
@@ -110,7 +108,7 @@ class ResumeJump(Detector):
         told = told_before(self.series)
         y = self.series.judged_of(told.mean[(told.step >= self.first[0]) & (told.step <= step)])
         y = y[np.isfinite(y)]
-        return max(0.0, median(y) - left.level) if len(y) >= QUICK else 0.0
+        return max(0.0, median(y) - left.level) if len(y) >= FIRST else 0.0
 
     def _as_at_the_start(self, left: Left, now: float) -> bool:
         progress = left.start - left.level
@@ -123,7 +121,7 @@ class ResumeJump(Detector):
         step, time = self.first
         sign = self.series.direction or 1
         level_now = median(np.array(self.new))
-        anew = self._as_at_the_start(left, level_now)
+        anew = self._as_at_the_start(left, min(self.new[:FIRST]))
         how = f" (as at the start: {short(sign * left.start)})" if anew else ""
         after = f"after the resume at step {step}, {short(sign * level_now)}{how}"
         summary = f"{self.series.tag} is higher {after}, than it was before, {short(sign * left.level)}"
