@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule
-from trainmon_rules.detectors.pace import Course
-from trainmon_rules.detectors.schedule import is_rate
+from trainmon_rules.detectors.pace import Course, course_of, is_rate
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import FloatArray
 from trainmon_rules.roles.tags import plain
 from trainmon_rules.schedules import Schedule, announced
 from trainmon_rules.series import RING, Block, Series, block_end
+from trainmon_rules.series.trend import next_look
 from trainmon_rules.vocabulary import RunSettings
 
 FIXED = ("base_lr", "initial_lr", "init_lr", "max_lr", "min_lr", "peak_lr", "target_lr")  # settings logged as a column
@@ -55,12 +56,19 @@ def explained(get: Callable[[str], Any], factor: float) -> tuple[str, bool]:
 
 
 class AgainstPlan(Detector):
-    """Takes whole blocks of rates; subclasses compare at their ends, in `look`."""
+    """Takes whole blocks of rates; subclasses compare at their ends, in `look`.
+
+    `sparing` ones look only once the run has grown by a twentieth.
+    """
+
+    sparing = False
 
     def __init__(self, rule: Rule, series: Series, peer: Peer, settings: RunSettings) -> None:
         super().__init__(rule, series, peer, settings)
-        self.taken = 0
         self.course = Course()
+        self.taken = 0
+        self.look_at = 1  # reports that must be there for the next look
+        self.looked = 0  # step of the last look
         self.fixed = plain(series.tag).rsplit("/", 1)[-1] in FIXED
 
     def blind(self) -> str:
@@ -76,15 +84,15 @@ class AgainstPlan(Detector):
         end = block.start + len(block)
         if self.fixed or end != block_end(end - 1):
             return
-        view = self.series.before(end, end - self.taken)
+        self.course = course_of(self.series, end)
         self.taken = end
-        ok = is_rate(view.value)
-        if not ok.any():
+        plan = announced(self.setting) if self.course.peak > 0 else None
+        if plan is None:
             return
-        self.course.take(view.step[ok], view.value[ok])
-        plan = announced(self.setting)
-        if plan is not None and self.course.peak > 0:
-            yield from self.look(block, plan, int(view.step[ok][-1]), float(view.value[ok][-1]))
+        step, last = self.course.step, 0.99 * (plan.total or math.inf)
+        if end >= self.look_at or self.looked < last <= step:  # at the planned end in any case
+            self.look_at, self.looked = next_look(end) if self.sparing else end + 1, step
+            yield from self.look(block, plan, step, self.course.value)
 
     def look(self, block: Block, plan: Schedule, step: int, rate: float) -> Iterator[Finding]:
         """Compare the rate at the end of a block with the plan."""

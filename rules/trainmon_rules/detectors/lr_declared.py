@@ -43,6 +43,7 @@ from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 
 TOLD = ("linear", "cosine")  # shapes whose decay follows from its end alone
+PRINTS = 64  # reports whose spacing shows how they are printed
 LOOKS = 5  # in a row that show another curve
 
 
@@ -50,6 +51,7 @@ class LrDeclared(AgainstPlan):
     """Asks whether the rate falls as announced."""
 
     name: ClassVar[str] = "lr-declared"
+    sparing = True
 
     @dataclass(frozen=True, slots=True)
     class Params:
@@ -124,7 +126,7 @@ class LrDeclared(AgainstPlan):
         return Said("never moves", words, {**evidence, "planned": total}, self.rule.severity, since)
 
     def _wrong_pace(self, plan: Schedule, step: int, rate: float, top: float, start: int) -> Said | None:
-        factor = self.pace.look(plan, step, rate / top, 0.5 * printed_to(self.recent()) / top, start)
+        factor = self.pace.look(plan, step, rate / top, 0.5 * printed_to(self.recent(PRINTS)) / top, start)
         if factor is None:
             return None
         cause, counts_otherwise = explained(self.setting, factor.best)

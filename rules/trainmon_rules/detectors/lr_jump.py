@@ -31,8 +31,9 @@ from typing import ClassVar
 import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
+from trainmon_rules.detectors.pace import is_rate
 from trainmon_rules.detectors.resumed import earlier
-from trainmon_rules.detectors.schedule import JUMP, is_rate, printed_to
+from trainmon_rules.detectors.schedule import JUMP, printed_to
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import FloatArray
 from trainmon_rules.schedules import announced

@@ -28,8 +28,8 @@ import numpy as np
 
 from trainmon_rules.detectors.against_plan import AgainstPlan, Said, explained
 from trainmon_rules.detectors.base import resolved
-from trainmon_rules.detectors.pace import whole
-from trainmon_rules.detectors.schedule import is_rate, printed_to
+from trainmon_rules.detectors.pace import is_rate, whole
+from trainmon_rules.detectors.schedule import printed_to
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.schedules import PEAKED, Schedule
 from trainmon_rules.series import RING, Block
@@ -37,6 +37,7 @@ from trainmon_rules.words import short
 
 FLAT = 0.99  # lowest over highest rate: above it nothing has risen
 STEADY = 3  # reports that show that it goes on rising
+LONGEST = 4  # times the warm-up: what doesn't rise then will not
 TOP = 0.95  # of the announced peak: there the warm-up is over
 
 
@@ -63,9 +64,9 @@ class LrWarmup(AgainstPlan):
         elif not self.done and plan.shape in PEAKED and warmup >= self.params.reports and not self.series.attempt:
             said = self._missing(plan, warmup, step, rate) or self._long(plan, warmup, step, rate)
             if said is not None:
-                self.done = True
                 self.open = self.say(block, rate, said)
                 yield self.open
+            self.done = said is not None or step > LONGEST * warmup
 
     def _follow(self, found: Finding, warmup: int, step: int, rate: float) -> Iterator[Finding]:
         missing = found.evidence["form"] == "no warm-up"

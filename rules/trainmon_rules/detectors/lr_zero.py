@@ -34,9 +34,9 @@ import numpy as np
 from trainmon_rules.detectors.against_plan import explained
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.detectors.evaluations import row_noise
-from trainmon_rules.detectors.pace import Course
+from trainmon_rules.detectors.pace import Course, is_rate
 from trainmon_rules.detectors.resumed import told_before
-from trainmon_rules.detectors.schedule import PRINTED, Descent, descent, is_rate
+from trainmon_rules.detectors.schedule import PRINTED, Descent, descent
 from trainmon_rules.findings import Finding
 from trainmon_rules.schedules import announced
 from trainmon_rules.series import RING, Block, Series

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainmon_rules.points import FloatArray, IntArray
+from trainmon_rules.points import BoolArray, FloatArray, IntArray
 from trainmon_rules.schedules import Schedule
+from trainmon_rules.series import Series
+from trainmon_rules.series.trend import ABSURD_RATE
 
 SAME = 1e-6  # relative difference of two rates that are the same
 UNKNOWN_FLOORS = (0.0, 0.1)  # of the peak: usual ends where none is announced
@@ -23,11 +25,18 @@ LATER_SLOW = 1.3  # no usual curve begins so slowly
 STEADY = 0.03  # relative change of the factor that is none
 
 
+def is_rate(value: FloatArray) -> BoolArray:
+    """Return which values can be a learning rate."""
+    return (value >= 0) & (value < ABSURD_RATE)
+
+
 @dataclass(slots=True)
 class Course:
     """What is remembered of the rate: its first steps, its peak, and since when it has not moved."""
 
+    taken: int = 0  # points, also those that can't be rates
     count: int = 0
+    step: int = 0  # of the last report
     first_step: int = 0
     peak: float = 0.0
     peak_step: int = 0
@@ -44,6 +53,7 @@ class Course:
         if not self.count:
             self.first_step = self.since = int(step[0])
         self.count += len(rate)
+        self.step = int(step[-1])
         top = int(rate.argmax())
         if rate[top] > self.peak * (1 + SAME):
             self.peak, self.peak_step = float(rate[top]), int(step[top])
@@ -56,6 +66,17 @@ class Course:
         edges = np.concatenate([[self.since], step[moves]])
         self.longest = max(self.longest, int(np.diff(edges).max()))
         self.value, self.since, self.ties = float(rate[-1]), int(step[moves[-1]]), len(rate) - int(moves[-1])
+
+
+def course_of(series: Series, end: int) -> Course:
+    """Return a series' course up to its point `end`, the end of a block; whichever detector asks first takes it in."""
+    course: Course = series.shared.setdefault("course", Course())
+    if course.taken < end:
+        view = series.before(end, end - course.taken)
+        course.taken = end
+        ok = is_rate(view.value)
+        course.take(view.step[ok], view.value[ok])
+    return course
 
 
 @dataclass(frozen=True, slots=True)

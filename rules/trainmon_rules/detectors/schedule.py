@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainmon_rules.detectors.pace import Course
-from trainmon_rules.points import BoolArray, FloatArray
+from trainmon_rules.detectors.pace import Course, is_rate
+from trainmon_rules.points import FloatArray
 from trainmon_rules.series import View
-from trainmon_rules.series.trend import ABSURD_RATE
 
 JUMP = 1.5  # times the rate before
 PRINTED = 1e-6  # the last digit that most logs print
@@ -32,11 +31,6 @@ def restarted(lr: View) -> bool:
         return False
     jumps = np.flatnonzero(rate[2:] > JUMP * np.maximum(rate[1:-1], 0.0)) + 2
     return bool((rate[jumps - 1] <= rate[jumps - 2]).any())
-
-
-def is_rate(value: FloatArray) -> BoolArray:
-    """Return which values can be a learning rate."""
-    return (value >= 0) & (value < ABSURD_RATE)
 
 
 def printed_to(rates: FloatArray) -> float:
