@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tests.streams import Columns
+from tests.columns import Columns
 
 TOTAL, WARMUP = 4_000, 200
 Shape = Callable[[np.ndarray], np.ndarray]

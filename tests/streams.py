@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from tests.ailing_outcomes import OUTCOMES
+from tests.ailing_rates import RATES
+from tests.columns import Columns, base
 from trainmon_rules.engine import Session
 from trainmon_rules.findings import Finding
 from trainmon_rules.points import Batch, Params, chunk
@@ -87,20 +89,6 @@ HEALTHY: Mapping[str, Callable[[int, int], dict[str, np.ndarray]]] = {
 }
 
 
-class Columns(dict[str, list[float | None]]):
-    """Columns of a run whose steps aren't its rows, or that says its settings at the start."""
-
-    def __init__(
-        self,
-        columns: Mapping[str, Sequence[float | None]],
-        step: Sequence[int] | None = None,
-        settings: Mapping[str, object] | None = None,
-    ) -> None:
-        super().__init__({tag: list(values) for tag, values in columns.items()})
-        self.step = None if step is None else np.asarray(step, np.int64)
-        self.settings = dict(settings or {})
-
-
 def batch(columns: Mapping[str, Sequence[float]], start: int = 0, stop: int | None = None, every: int = 1) -> Batch:
     """One batch of the rows `start` to `stop`; `None` and absent rows of a column are left out."""
     chunks = []
@@ -143,20 +131,6 @@ def steps(found: Sequence[Finding]) -> list[tuple[int, int, int | None]]:
 
 
 # ------------------------------------------------------------- ailing: one fault each, at row 300 or from the start
-def base(n: int = 700, seed: int = 0) -> dict[str, list[float | None]]:
-    """A healthy run with an evaluation every tenth row and a settled loss scale."""
-    rng = np.random.default_rng(seed)
-    t = np.arange(n)
-    loss = 0.5 + 2.0 * np.exp(-t / 120) + 0.5 * (1 + t / 30) ** -0.5 + rng.normal(0, 0.03, n)
-    return {
-        "loss": loss.tolist(),
-        "grad_norm": (0.5 * np.exp(rng.normal(0, 0.2, n))).tolist(),
-        "lr": [1e-3] * n,
-        "loss_scale": [65536.0] * n,
-        "eval_loss": [float(loss[i]) + 0.1 if i % 10 == 9 else None for i in range(n)],
-    }
-
-
 def nonfinite(seed: int = 0) -> dict[str, list[float | None]]:
     run = base(seed=seed)
     run["loss"][300:] = [float("nan")] * 400
@@ -251,52 +225,6 @@ def vanishes(seed: int = 0, n: int = 700) -> dict[str, list[float | None]]:
     return {"loss": (10.47 + rng.normal(0, 0.02, n)).tolist(), "grad_norm": grad.tolist(), "lr": [1e-4] * n}
 
 
-def zero_rate(seed: int = 0) -> dict[str, list[float | None]]:
-    run = base(seed=seed)
-    run["lr"][300:] = [0.0] * 400
-    return run
-
-
-def jumping_rate(seed: int = 0) -> dict[str, list[float | None]]:
-    """A rate that has come down a little, and is ten times as high from one report to the next."""
-    run = base(seed=seed)
-    run["lr"] = [1e-3 * (1 - 0.0005 * i) * (10 if i >= 300 else 1) for i in range(700)]
-    return run
-
-
-def without_warmup(seed: int = 0) -> Columns:
-    return Columns(base(seed=seed), settings={"lr_scheduler_type": "constant_with_warmup", "warmup_steps": 500})
-
-
-def eight_times_too_fast(seed: int = 0) -> Columns:
-    """A cosine over 6,400 steps that is stepped with every micro-batch: it is over after 800."""
-    run = base(n=700, seed=seed)
-    run["lr"] = [0.5e-3 * (1 + float(np.cos(np.pi * i / 800))) for i in range(700)]
-    said = {"lr_scheduler_type": "cosine", "learning_rate": 1e-3, "max_steps": 6400, "gradient_accumulation_steps": 8}
-    return Columns(run, settings=said)
-
-
-def resumed(seed: int = 0) -> Columns:
-    """A healthy run with a decaying rate that is resumed at step 360, forty steps back."""
-    run = base(n=740, seed=seed)
-    step = [*range(400), *range(360, 700)]
-    values = {tag: [column[s] for s in step] for tag, column in run.items()}
-    values["lr"] = [1e-3 * min((s + 1) / 20, 1 - s / 1000) for s in step]
-    return Columns(values, step)
-
-
-def rate_starts_over(seed: int = 0) -> Columns:
-    run = resumed(seed)
-    run["lr"][400:] = run["lr"][:340]
-    return run
-
-
-def weights_lost(seed: int = 0) -> Columns:
-    run = resumed(seed)
-    run["loss"][400:] = run["loss"][:340]
-    return run
-
-
 AILING: Mapping[str, Callable[[int], dict[str, list[float | None]]]] = {
     "nonfinite": nonfinite,
     "loss-scale-collapse": collapsing_scale,
@@ -311,11 +239,6 @@ AILING: Mapping[str, Callable[[int], dict[str, list[float | None]]]] = {
     "overfit": overfits,
     "grad-vanishing": vanishes,
     **OUTCOMES,
-    "lr-zero": zero_rate,
-    "lr-jump": jumping_rate,
-    "lr-warmup": without_warmup,
-    "lr-declared": eight_times_too_fast,
-    "lr-resume": rate_starts_over,
-    "resume-jump": weights_lost,
+    **RATES,
 }
 """For each detector by its name, a run on which it must fire; a new detector adds its own."""

@@ -2,17 +2,17 @@
 
 import pytest
 
-from tests.schedules import TOTAL, announcement, logged, rates, with_loss
-from tests.streams import (
-    Columns,
+from tests.ailing_rates import (
     eight_times_too_fast,
     jumping_rate,
     rate_starts_over,
-    sessions,
     weights_lost,
     without_warmup,
     zero_rate,
 )
+from tests.columns import Columns
+from tests.schedules import TOTAL, announcement, logged, rates, with_loss
+from tests.streams import sessions
 from trainmon_rules.diagnosis import Knowledge
 from trainmon_rules.postmortem import report_runs
 

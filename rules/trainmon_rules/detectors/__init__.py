@@ -31,8 +31,8 @@ from trainmon_rules.detectors.plateau import Plateau
 from trainmon_rules.detectors.policy_kl import PolicyKl
 from trainmon_rules.detectors.policy_limit import PolicyLimit
 from trainmon_rules.detectors.preference_margin import PreferenceMargin
-from trainmon_rules.detectors.val_suspect import ValSuspect
 from trainmon_rules.detectors.resume_jump import ResumeJump
+from trainmon_rules.detectors.val_suspect import ValSuspect
 
 ALL: tuple[type[Detector], ...] = (
     NonFinite,

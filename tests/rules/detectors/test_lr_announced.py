@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from tests.ailing_rates import eight_times_too_fast, without_warmup
+from tests.columns import Columns
 from tests.engine import session
 from tests.schedules import PLAIN, TOTAL, WARMUP, announcement, logged, rates
-from tests.streams import Columns, eight_times_too_fast, findings, without_warmup
+from tests.streams import findings
 from trainmon_rules.detectors.pace import Course, Pace, factor_at, whole
 from trainmon_rules.diagnosis import Knowledge
 from trainmon_rules.findings import Severity

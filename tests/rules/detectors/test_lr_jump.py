@@ -5,8 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
+from tests.ailing_rates import jumping_rate
+from tests.columns import Columns
 from tests.schedules import TOTAL, logged, rates
-from tests.streams import Columns, findings, jumping_rate
+from tests.streams import findings
 from trainmon_rules.findings import Severity
 
 RULE = "lr-jump"

@@ -4,8 +4,9 @@ import itertools
 
 import pytest
 
+from tests.columns import Columns
 from tests.schedules import PLAIN, TOTAL, announcement, logged, rates, with_loss
-from tests.streams import HEALTHY, Columns, findings
+from tests.streams import HEALTHY, findings
 from trainmon_rules.findings import Severity
 
 WAYS = [*itertools.product((1, 10, 100), (None, 6), (None, 1500, 3000))]  # every, decimals, resumed at

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from tests.ailing_rates import rate_starts_over
+from tests.columns import Columns
 from tests.schedules import PLAIN, TOTAL, logged
-from tests.streams import Columns, findings, rate_starts_over
+from tests.streams import findings
 from trainmon_rules.detectors.resumed import told_before
 from trainmon_rules.findings import Severity
 from trainmon_rules.points import chunk

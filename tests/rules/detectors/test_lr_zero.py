@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from tests.ailing_rates import zero_rate
+from tests.columns import Columns
 from tests.schedules import TOTAL, rates
-from tests.streams import Columns, findings, zero_rate
+from tests.streams import findings
 from trainmon_rules.detectors.pace import Course
 from trainmon_rules.detectors.schedule import descent, printed_to
 from trainmon_rules.series import View

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from tests.ailing_rates import weights_lost
+from tests.columns import Columns
 from tests.schedules import logged, with_loss
-from tests.streams import HEALTHY, Columns, findings, sessions, weights_lost
+from tests.streams import HEALTHY, findings, sessions
 from trainmon_rules.findings import Severity
 
 RULE = "resume-jump"
