@@ -12,9 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from tests.ailing_outcomes import OUTCOMES
+from tests.ailing_rates import RATES
+from tests.columns import Columns, base
 from trainmon_rules.engine import Session
 from trainmon_rules.findings import Finding
-from trainmon_rules.points import Batch, chunk
+from trainmon_rules.points import Batch, Params, chunk
 from trainmon_rules.state import Settings
 
 SETTINGS = Settings.default()
@@ -93,6 +95,8 @@ def batch(columns: Mapping[str, Sequence[float]], start: int = 0, stop: int | No
     """One batch of the rows `start` to `stop`; `None` and absent rows of a column are left out."""
     chunks = []
     given = columns.get(TIME)
+    step = columns.step if isinstance(columns, Columns) else None
+    said = columns.settings if isinstance(columns, Columns) and start == 0 else {}
     for tag, values in columns.items():
         if tag == TIME:
             continue
@@ -101,8 +105,8 @@ def batch(columns: Mapping[str, Sequence[float]], start: int = 0, stop: int | No
         rows = np.arange(start, start + len(v))[there]
         time = None if given is None else np.array([np.nan if given[r] is None else given[r] for r in rows])
         if len(rows):
-            chunks.append(chunk(tag, rows * every, v[there], time, rows))
-    return Batch(chunks)
+            chunks.append(chunk(tag, rows * every if step is None else step[rows], v[there], time, rows))
+    return Batch(chunks, [Params(0, said)] if said else [])
 
 
 def sessions(
@@ -133,20 +137,6 @@ def steps(found: Sequence[Finding]) -> list[tuple[int, int, int | None]]:
 
 
 # ------------------------------------------------------------- ailing: one fault each, at row 300 or from the start
-def base(n: int = 700, seed: int = 0) -> dict[str, list[float | None]]:
-    """A healthy run with an evaluation every tenth row and a settled loss scale."""
-    rng = np.random.default_rng(seed)
-    t = np.arange(n)
-    loss = 0.5 + 2.0 * np.exp(-t / 120) + 0.5 * (1 + t / 30) ** -0.5 + rng.normal(0, 0.03, n)
-    return {
-        "loss": loss.tolist(),
-        "grad_norm": (0.5 * np.exp(rng.normal(0, 0.2, n))).tolist(),
-        "lr": [1e-3] * n,
-        "loss_scale": [65536.0] * n,
-        "eval_loss": [float(loss[i]) + 0.1 if i % 10 == 9 else None for i in range(n)],
-    }
-
-
 def nonfinite(seed: int = 0) -> dict[str, list[float | None]]:
     run = base(seed=seed)
     run["loss"][300:] = [float("nan")] * 400
@@ -349,5 +339,6 @@ AILING: Mapping[str, Callable[[int], dict[str, list[float | None]]]] = {
     "periodic-stall": pauses,
     "low-utilization": waits_for_data,
     "memory-growth": leaks,
+    **RATES,
 }
 """For each detector by its name, a run on which it must fire; a new detector adds its own."""

@@ -22,8 +22,8 @@ SOON = 4  # times that within which a changed rate leads to an instability
 DATED_BACK = 4  # reports by which an end may be dated back: it is seen after five calm ones, and dated to the first
 
 HEADLINE = (
-    "nonfinite", "divergence", "regime-shift", "oscillation", "loss-spike", "loss-scale-collapse", "grad-explosion",
-    "resume-jump", "grad-spike", "preference-instability", "lr-schedule", "dead-units", "activation-scale",
+    "nonfinite", "resume-jump", "divergence", "regime-shift", "oscillation", "loss-spike", "loss-scale-collapse",
+    "grad-explosion", "grad-spike", "preference-instability", "lr-schedule", "dead-units", "activation-scale",
     "chance-accuracy", "flat", "grad-vanishing", "plateau", "slow", "val-suspect", "overfit", "periodic",
     "memory-growth", "stall", "throughput-drop", "low-utilization", "periodic-stall",
 )  # fmt: skip

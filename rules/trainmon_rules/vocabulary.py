@@ -143,7 +143,7 @@ def read_settings(raw: Mapping[str, Any]) -> dict[str, Any]:
         candidates += [by_key[k] for k in setting.keys if k in by_key]
         for candidate in candidates:
             value = _precision(candidate) if setting.name == "precision" else read_value(candidate, setting.kind)
-            if value is not None:
+            if value is not None and not _is_unset(value):
                 out[setting.name] = value
                 break
     if "precision" not in raw and (flagged := _precision_flags(by_key)) is not None:
@@ -210,6 +210,11 @@ def _number(value: Any) -> float | None:
     digits = match[1].replace("_", "").replace(",", "") + (match[2] or "")
     number = float(digits) * _SUFFIX[match[3].lower()]
     return number if abs(number) < HUGE else None
+
+
+def _is_unset(value: Any) -> bool:
+    """Whether a number is one of those with which frameworks say "not set": no setting is negative."""
+    return isinstance(value, int | float) and value < 0
 
 
 def leaf(path: str) -> str:

@@ -21,6 +21,11 @@ from trainmon_rules.detectors.grad_vanishing import GradVanishing
 from trainmon_rules.detectors.loss_scale import LossScaleCollapse
 from trainmon_rules.detectors.loss_spike import LossSpike
 from trainmon_rules.detectors.low_utilization import LowUtilization
+from trainmon_rules.detectors.lr_declared import LrDeclared
+from trainmon_rules.detectors.lr_jump import LrJump
+from trainmon_rules.detectors.lr_resume import LrResume
+from trainmon_rules.detectors.lr_warmup import LrWarmup
+from trainmon_rules.detectors.lr_zero import LrZero
 from trainmon_rules.detectors.memory_growth import MemoryGrowth
 from trainmon_rules.detectors.nonfinite import NonFinite
 from trainmon_rules.detectors.oscillation import Oscillation
@@ -32,6 +37,7 @@ from trainmon_rules.detectors.policy_kl import PolicyKl
 from trainmon_rules.detectors.policy_limit import PolicyLimit
 from trainmon_rules.detectors.preference_margin import PreferenceMargin
 from trainmon_rules.detectors.regime_shift import RegimeShift, ValRegimeShift
+from trainmon_rules.detectors.resume_jump import ResumeJump
 from trainmon_rules.detectors.slow import Slow
 from trainmon_rules.detectors.stall import Stall
 from trainmon_rules.detectors.throughput_drop import ThroughputDrop
@@ -71,6 +77,12 @@ ALL: tuple[type[Detector], ...] = (
     PeriodicStall,
     LowUtilization,
     MemoryGrowth,
+    LrZero,
+    LrJump,
+    LrWarmup,
+    LrDeclared,
+    LrResume,
+    ResumeJump,
 )
 
 

@@ -12,10 +12,11 @@ a new shard of the data has begun.
 
 When it is wrong: a change of the learning rate at that place explains it (the drop of a step decay), as does a hole in
 the log, and for the better the border of an epoch (data seen before). A rise that loses half of the progress, or goes
-on, is `divergence`; one that comes back was a `loss-spike`, also if it did so only after a while; a jump at a resume `resume-jump`. Where
-no epoch is logged, the second epoch of a small dataset looks like a step for the better: `info`, as all steps for the
-better, small ones (below 5 % of the level), those of a reward and those at the border of an epoch. The others are a
-warning once they have lasted twice as long: a loss whose noise is autocorrelated wanders off for a while.
+on, is `divergence`; one that comes back was a `loss-spike`, also if it did so only after a while; a jump at a resume
+`resume-jump`. Where no epoch is logged, the second epoch of a small dataset looks like a step for the better: `info`,
+as all steps for the better, small ones (below 5 % of the level), those of a reward and those at the border of an
+epoch. The others are a warning once they have lasted twice as long: a loss whose noise is autocorrelated wanders off
+for a while.
 
 Fixes: compare data, configuration, code and hardware on both sides of the step.
 

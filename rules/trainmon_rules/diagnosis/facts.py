@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from trainmon_rules.diagnosis.announced import resume_facts, schedule_facts
 from trainmon_rules.diagnosis.lookback import report_number, until
 from trainmon_rules.diagnosis.rates import rate_facts
 from trainmon_rules.diagnosis.reinforcement import is_reward_run, reward_facts
@@ -76,6 +77,7 @@ def find_facts(incident: Incident, run: Run) -> dict[str, Any]:
     if settings.get("total_steps"):
         facts["progress"] = min(1.0, max(0.0, onset / settings["total_steps"]))
     facts |= rate_facts(attempt, lead, settings)
+    facts |= schedule_facts(incident, settings) | resume_facts(incident)
     facts |= gradient_facts(attempt, incident, settings)
     facts |= scale_facts(attempt, incident)
     facts |= loss_facts(attempt, lead, settings)
