@@ -70,4 +70,6 @@ def resume_facts(incident: Incident) -> dict[str, Any]:
         "level after": "resumed_loss",
         "first level": "first_level",
     }
-    return {"resume_step": said.onset_step} | {fact: said.evidence[key] for key, fact in names.items()}
+    return {"resume_step": said.onset_step, "resume_back": said.is_back} | {
+        fact: said.evidence[key] for key, fact in names.items()
+    }

@@ -52,6 +52,7 @@ DERIVED: Mapping[str, str] = {
     "pace_of": "what has that number: accumulation or devices",
     "pace_count": "that number",
     "resume_form": "loss after a resume: as at the start, or above",
+    "resume_back": "whether that loss has come back to where it was",
     "resume_step": "step at which was resumed",
     "left_loss": "loss before the resume",
     "resumed_loss": "loss after the resume",
