@@ -31,39 +31,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
-from trainmon_rules.detectors.phases import (
-    AGAIN,
-    PERIODS,
-    SHORTEST,
-    Cycle,
-    autocorrelation,
-    detrended,
-    find_cycle,
-    repeats,
-)
+from trainmon_rules.detectors.epochs import Epochs, is_one
+from trainmon_rules.detectors.grids import Grid, Grids
+from trainmon_rules.detectors.phases import PERIODS, SHORTEST, Cycle, find_cycle, repeats
 from trainmon_rules.detectors.swings import first_level
 from trainmon_rules.findings import Finding, Severity
-from trainmon_rules.points import FloatArray, IntArray
 from trainmon_rules.series import RING, Block, Series
-from trainmon_rules.series.trend import Trend, whole
 from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 
 LOOK_EVERY, MOST = 1.08, 512  # the run must have grown by this factor, or these reports, before the next look
-BINNED = 4  # reports: a second look at the ring averages them, so that noise hides less
-CELLS = 128  # of the whole curve
 SAME = 0.05  # two looks give the same period
-AN_EPOCH = 0.07  # the period is an epoch
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """Values at equal distances with the step of each, and how many reports a value stands for; the rate beside it."""
-
-    value: FloatArray
-    step: IntArray
-    width: int
-    rate: FloatArray
 
 
 class Periodic(Detector):
@@ -89,64 +67,27 @@ class Periodic(Detector):
         super().__init__(rule, series, peer, settings)
         self.least = 48
         self.look_at = self.least
-        self.curve, self.rates = Trend(CELLS), Trend(CELLS)  # the whole of the loss, and of the rate beside it
+        self.grids = Grids()
+        self.epochs = Epochs()
         self.suspect: tuple[float, int] = (math.nan, 0)  # period in reports, and the number of reports
-        self.epoch: tuple[int, float] | None = None  # step and epoch at the first look
-        self.best = math.inf
+        self.best = math.inf  # lowest level of the whole curve
         self.period = math.nan  # of what is open, in reports
 
     def update(self, block: Block) -> Iterator[Finding]:
         """Take each block into the whole curve, and look now and then."""
-        taken = whole(block)
-        if taken is None:
+        if not self.grids.take(block, self.peer) or (count := self.grids.curve.count) < self.look_at:
             return
-        view, y, _ = taken  # what lies above the baseline belongs to the pattern
-        self.curve.extend(view, y, np.isfinite(y))
-        self.rates.extend(view, np.full(len(view), self._rate(block)), np.ones(len(view), np.bool_))
-        if self.curve.count < self.look_at:
-            return
-        self.look_at = self.curve.count + min(MOST, max(16, math.ceil((LOOK_EVERY - 1) * self.curve.count)))
-        stretches = [s for s in self._stretches(block) if len(s.value) >= self.least // 2]
-        if self.open is not None:
-            yield from self._follow(block, stretches)
-        else:
-            yield from self._look(block, stretches)
-
-    def _rate(self, block: Block) -> float:
-        rate = self.peer("learning_rate", block, len(block) - 1, 1).finite
-        return float(rate[-1]) if len(rate) else 0.0
-
-    def _stretches(self, block: Block) -> Iterator[Stretch]:
-        """The ring report by report, then averaged, then the last three quarters of the whole curve."""
-        end = block.start + len(block)
-        ring = self.series.before(end, RING)
-        y = _filled(self.series.judged_of(ring.value))
-        rate = self._rate_at(block, ring.step)
-        if y is not None:
-            yield Stretch(y, ring.step, 1, rate)
-            if len(y) == RING:
-                binned = y.reshape(-1, BINNED).mean(axis=1)
-                yield Stretch(binned, ring.step[::BINNED], BINNED, rate[::BINNED])
-        young = len(self.curve.mean) // 4
-        cells = _filled(np.array(self.curve.mean[young:]))
-        if self.curve.width > 1 and cells is not None:
-            self.best = min(self.best, float(cells.min()))
-            steps, rates = np.array(self.curve.step[young:]), np.array(self.rates.mean[young:])
-            yield Stretch(cells, steps, self.curve.width, rates)
-
-    def _rate_at(self, block: Block, step: IntArray) -> FloatArray:
-        view = self.peer("learning_rate", block, len(block) - 1, RING)
-        keep = np.isfinite(view.value)
-        return np.interp(step, view.step[keep], view.value[keep]) if keep.any() else np.zeros(len(step))
+        self.look_at = count + min(MOST, max(16, math.ceil((LOOK_EVERY - 1) * count)))
+        seen = [s for s in self.grids.seen(block, self.peer) if len(s.value) >= self.least // 2]
+        self.best = min([self.best, *(float(s.value.min()) for s in seen if s.width > 1)])
+        yield from self._look(block, seen, count) if self.open is None else self._follow(block, seen)
 
     # ------------------------------------------------------------------ is there one
-    def _look(self, block: Block, stretches: list[Stretch]) -> Iterator[Finding]:
-        count = self.curve.count
+    def _look(self, block: Block, seen: list[Grid], count: int) -> Iterator[Finding]:
         epoch = self._epoch(block)
-        for s in stretches:
-            known = epoch / _distance(s) if epoch else None
-            cycle = find_cycle(s.value, known)
-            if cycle is None or cycle.amplitude < self.params.higher * cycle.fall or _cycles(s.rate, cycle.period):
+        for s in seen:
+            cycle = find_cycle(s.value, epoch / s.distance if epoch else None)
+            if cycle is None or cycle.amplitude < self.params.higher * cycle.fall or s.rate_cycles(cycle.period):
                 continue
             period = cycle.period * s.width
             before, at = self.suspect
@@ -162,25 +103,13 @@ class Periodic(Detector):
     def _epoch(self, block: Block) -> float | None:
         """Return the steps of an epoch, from the epoch logged or from the sizes of dataset and batch."""
         view = self.peer("epoch", block, len(block) - 1, RING)
-        keep = np.isfinite(view.value)
-        if keep.any():
-            return self._epoch_logged(view.step[keep], view.value[keep])
+        if len(view.finite):
+            return self.epochs.length(view)
         examples, batch = self.setting("dataset_size"), self.setting("batch_size")
         return examples / batch if examples and batch else None
 
-    def _epoch_logged(self, step: IntArray, epoch: FloatArray) -> float | None:
-        if self.epoch is None:
-            self.epoch = int(step[0]), float(epoch[0])
-        whole_ones = bool((epoch == np.floor(epoch)).all())
-        begins = np.flatnonzero(np.diff(np.floor(epoch)) > 0) + 1
-        if whole_ones and len(begins) > 2:
-            return float(step[begins[-1]] - step[begins[0]]) / float(epoch[begins[-1]] - epoch[begins[0]])
-        passed = float(epoch[-1]) - self.epoch[1]
-        enough = passed * AN_EPOCH > 1 if whole_ones else passed > 0
-        return (int(step[-1]) - self.epoch[0]) / passed if enough else None
-
     # ------------------------------------------------------------------ what is said of it
-    def _say(self, block: Block, s: Stretch, cycle: Cycle, epoch: float | None) -> Finding:
+    def _say(self, block: Block, s: Grid, cycle: Cycle, epoch: float | None) -> Finding:
         words = self._words(s, cycle, epoch)
         at = max(0, len(s.value) - round(cycle.periods * cycle.period))
         severity = self._severity(cycle, words["evidence"])
@@ -192,16 +121,16 @@ class Periodic(Detector):
     def _severity(self, cycle: Cycle, evidence: dict[str, Any]) -> Severity:
         """A warning for what is large, clear, has lasted, and comes with the epoch."""
         p = self.params
-        an_epoch = abs(evidence.get("period in epochs", 0.0) - 1.0) < AN_EPOCH
+        an_epoch = is_one(evidence.get("period in epochs", 0.0))
         own = cycle.amplitude - cycle.fall
         large = evidence["share of progress"] >= p.share and own >= p.clear * cycle.noise
         return self.rule.severity if an_epoch and large and cycle.periods >= p.often else Severity.INFO
 
-    def _words(self, s: Stretch, cycle: Cycle, epoch: float | None) -> dict[str, Any]:
-        steps = cycle.period * _distance(s)
+    def _words(self, s: Grid, cycle: Cycle, epoch: float | None) -> dict[str, Any]:
+        steps = cycle.period * s.distance
         progress = first_level(self.series) - min(self.best, float(np.median(s.value)))
         epochs = f", {short(steps / epoch, 2)} epochs" if epoch else ""
-        epochs = ", once an epoch" if epoch and abs(steps / epoch - 1) < AN_EPOCH else epochs
+        epochs = ", once an epoch" if epoch and is_one(steps / epoch) else epochs
         return {
             "summary": f"{self.series.tag} repeats a pattern every {short(steps, 3)} steps{epochs}: it swings by "
             f"{short(cycle.amplitude, 2)}, seen {cycle.periods} times in a row",
@@ -217,10 +146,10 @@ class Periodic(Detector):
             },
         }
 
-    def _follow(self, block: Block, stretches: list[Stretch]) -> Iterator[Finding]:
+    def _follow(self, block: Block, seen: list[Grid]) -> Iterator[Finding]:
         """Say when it has become sure; over when the last period no longer follows the pattern."""
         found, step = self.open, int(block.step[-1])
-        s = next((s for s in stretches if SHORTEST * s.width <= self.period <= len(s.value) * s.width / PERIODS), None)
+        s = next((s for s in seen if SHORTEST * s.width <= self.period <= len(s.value) * s.width / PERIODS), None)
         if found is None or s is None:  # the pattern is too long for the ring by now, and too short for the whole curve
             return
         if not repeats(s.value, self.period / s.width):
@@ -237,28 +166,3 @@ class Periodic(Detector):
         if severity > found.severity:
             self.open = self.open.changed(severity=severity)
             yield self.open
-
-
-def _filled(y: FloatArray) -> FloatArray | None:
-    """Return the values with gaps bridged; None if more than a quarter is missing."""
-    good = np.isfinite(y)
-    if good.all():
-        return y
-    if good.sum() < 0.75 * len(y):
-        return None
-    at = np.arange(len(y))
-    return np.interp(at, at[good], y[good])
-
-
-def _distance(s: Stretch) -> float:
-    """Return the steps from one value to the next."""
-    return max(1e-9, float(s.step[-1] - s.step[0]) / (len(s.step) - 1))
-
-
-def _cycles(rate: FloatArray, period: float) -> bool:
-    """Whether the learning rate moves with the same period."""
-    if not len(rate) or float(np.ptp(rate)) <= 0.01 * float(np.abs(rate).max()):
-        return False
-    r, _ = detrended(rate)
-    lag = round(period)
-    return bool(autocorrelation(r)[lag] > AGAIN and float(np.ptp(r)) > 0.05 * float(np.abs(rate).max()))

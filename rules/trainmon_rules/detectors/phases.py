@@ -14,6 +14,7 @@ PERIODS = 5  # of them at least, so that chance doesn't look like one
 KNOWN_PERIODS = 4  # where the period needn't be searched
 PEAK, DIP, AGAIN = 0.5, 0.1, 0.35  # of the autocorrelation: at the period, before it, and at twice the period
 ALIKE, MOSTLY_ALIKE = 0.7, 0.5  # correlation of a period with the others: on average, and of all but one
+FAR = 5.0  # times the middle half's width away from it: an outlier, however many there are
 PHASES = 16  # parts of a period at most
 
 
@@ -41,7 +42,9 @@ class Cycle:
 def detrended(y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the values about a parabola, outliers clipped, and the parabola."""
     t = np.linspace(-1.0, 1.0, len(y))
-    clipped = np.clip(y, quantile(y, 0.02), quantile(y, 0.98))
+    low, high = quantile(y, 0.25), quantile(y, 0.75)
+    reach = FAR * (high - low)
+    clipped = np.clip(y, max(quantile(y, 0.02), low - reach), min(quantile(y, 0.98), high + reach))
     power = np.polynomial.polynomial
     curve = np.asarray(power.polyval(t, power.polyfit(t, clipped, 2)), np.float64)
     return clipped - curve, curve
@@ -144,7 +147,7 @@ def _resemblance(folded: FloatArray, i: int) -> float:
 def _fold(r: FloatArray, period: float, fall: float) -> Cycle | None:
     folded = _folded(r, period)
     alike = np.sort([_resemblance(folded, i) for i in range(len(folded))])
-    if alike[1] < MOSTLY_ALIKE or float(alike.mean()) < ALIKE:
+    if not (alike[1] >= MOSTLY_ALIKE and float(alike.mean()) >= ALIKE):  # also where they are no numbers
         return None
     shape = folded.mean(axis=0)
     cell, phases = _phase(len(r), period)

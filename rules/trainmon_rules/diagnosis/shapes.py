@@ -1,6 +1,7 @@
 """What the shape of a curve says: swings, steps, patterns that repeat, a pace that was promised.
 
-The numbers are those that the findings give themselves, so that a report has one number for one thing.
+The numbers are those that the findings give themselves, of whichever of the incident's findings speaks of the shape:
+swings before a divergence tell something of it too. (What the naming finding alone says of itself is in `said`.)
 """
 
 from __future__ import annotations

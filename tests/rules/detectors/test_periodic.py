@@ -163,6 +163,13 @@ def test_the_shape_is_the_mean_of_each_phase(period):
     assert np.allclose(cycle.shape, [np.mean(p) for p in by_hand], atol=0.03)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_numbers_beyond_all_measure_are_no_pattern(seed):
+    loss = np.ones(2600)
+    loss[rng(seed).choice(2600, 80, replace=False)] = rng(seed).choice([1e300, 0.0, -1.0, np.nan], 80)
+    assert periodic(loss=loss, epoch=np.arange(2600) / 300) == []
+
+
 def test_a_constant_has_no_pattern():
     assert find_cycle(np.full(200, 0.5)) is None
     assert steps(periodic(loss=np.full(600, 0.5))) == []
