@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule
-from trainmon_rules.detectors.course import Course, course_of, is_rate
+from trainmon_rules.detectors.course import Course, course_of
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import FloatArray
 from trainmon_rules.roles.tags import plain
 from trainmon_rules.schedules import Schedule, announced
 from trainmon_rules.series import RING, Block, Series, block_end
-from trainmon_rules.series.trend import next_look
+from trainmon_rules.series.trend import is_rate, next_look
 from trainmon_rules.vocabulary import RunSettings
 
 FIXED = ("base_lr", "initial_lr", "init_lr", "max_lr", "min_lr", "peak_lr", "target_lr")  # settings logged as a column

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainmon_rules.points import BoolArray, FloatArray, IntArray
+from trainmon_rules.points import FloatArray, IntArray
 from trainmon_rules.schedules import Schedule
 from trainmon_rules.series import Series
-from trainmon_rules.series.trend import ABSURD_RATE
+from trainmon_rules.series.trend import is_rate
 
 SAME = 1e-6  # relative difference of two rates that are the same
 UNKNOWN_FLOORS = (0.0, 0.1)  # of the peak: usual ends where none is announced
@@ -23,11 +23,6 @@ DONE = 0.2  # part of the decay that must be done (fast), or should have been
 LATER = 1.6  # times the step: the factor must be the same then, else it is another curve that only begins so
 LATER_SLOW = 1.3  # no usual curve begins so slowly
 STEADY = 0.03  # relative change of the factor that is none
-
-
-def is_rate(value: FloatArray) -> BoolArray:
-    """Return which values can be a learning rate."""
-    return (value >= 0) & (value < ABSURD_RATE)
 
 
 @dataclass(slots=True)

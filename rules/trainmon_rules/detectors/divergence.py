@@ -212,6 +212,11 @@ class Divergence(Detector):
         i = min(int(below[-1]) + 1, len(y) - 1) if len(below) else 0
         return int(ring.step[i]), float(ring.time[i]), ring.start + i
 
+    def _level(self, end: int) -> float:
+        """Return the median of the last five points before `end`; NaN if none of them is finite."""
+        last = self.series.judged_of(self.series.before(end, QUICK).value)
+        return median(last[np.isfinite(last)])
+
     def _highest(self, start: int, end: int) -> float:
         """Return the highest median of five consecutive reports among those from `start` on."""
         return highest_median(self.series.judged_of(self.series.before(end, end - start).value), QUICK)
@@ -238,9 +243,8 @@ class Divergence(Detector):
             self.open, self.looks = None, 0
             return self._over(found, step, end, now, progress)
         grew = self.peak > said + 0.5 * (said - self.best)
-        last = self.series.judged_of(self.series.before(end, QUICK).value)
-        last = last[np.isfinite(last)]
-        self.now = median(last) if len(last) else now
+        last = self._level(end)
+        self.now = last if math.isfinite(last) else now
         severity = max(found.severity, self._severity(end, progress, min(now, self.now)))
         self.back = share_back(self.best, self.peak, now)
         regraded = self._regrade()
@@ -270,11 +274,10 @@ class Divergence(Detector):
     def standing(self) -> Finding | None:
         """Return what goes on, with the level of the last five points."""
         found = self.open
-        last = self.series.judged_of(self.series.tail(QUICK).value)
-        last = last[np.isfinite(last)]
-        if found is None or not len(last) or "level now" not in found.evidence:
+        last = self._level(self.series.count)
+        if found is None or not math.isfinite(last) or "level now" not in found.evidence:
             return found
-        now = median(last) * (self.series.direction or 1)
+        now = last * (self.series.direction or 1)
         return found.changed(evidence={**found.evidence, "level now": now})
 
     def _over(self, found: Finding, step: int, end: int, now: float, progress: float) -> Finding:

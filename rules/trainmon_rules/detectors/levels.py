@@ -8,7 +8,7 @@ import numpy as np
 
 from trainmon_rules.points import FloatArray
 from trainmon_rules.series import RELATIVE_FLOOR
-from trainmon_rules.series.robust import mad_sigma, median, quantile
+from trainmon_rules.series.robust import mad_sigma, median, medians, quantile
 
 RANGE_OF_EIGHT = 2.85  # standard deviations that eight normal values span on average
 
@@ -34,9 +34,8 @@ def median_error(past: FloatArray, m: int) -> float:
     level = past - slope * np.arange(len(past))
     spread = max(mad_sigma(level), (quantile(level, 0.9) - median(level)) / 1.2816)
     error = 1.25 * spread / math.sqrt(m)
-    blocks = len(past) // m
-    if blocks > 2:
-        jumps = np.diff(np.median(past[len(past) - blocks * m :].reshape(blocks, m), axis=1))
+    if len(past) // m > 2:
+        jumps = np.diff(medians(past, m))
         error = max(error, 1.05 * median(np.abs(jumps - min(0.0, median(jumps)))))
     return error
 

@@ -31,13 +31,13 @@ from typing import ClassVar
 import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
-from trainmon_rules.detectors.course import is_rate
 from trainmon_rules.detectors.resumed import earlier
 from trainmon_rules.detectors.schedule import JUMP, printed_to
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import FloatArray
 from trainmon_rules.schedules import announced
 from trainmon_rules.series import RING, Block, Series
+from trainmon_rules.series.trend import is_rate
 from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 

@@ -28,12 +28,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
-from trainmon_rules.detectors.course import is_rate
 from trainmon_rules.detectors.resumed import Told, earlier, is_resume, told_before
 from trainmon_rules.detectors.schedule import printed_to
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.points import FloatArray
 from trainmon_rules.series import Block, Series
+from trainmon_rules.series.trend import is_rate
 from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 

@@ -28,11 +28,12 @@ import numpy as np
 
 from trainmon_rules.detectors.against_plan import AgainstPlan, Said, explained
 from trainmon_rules.detectors.base import resolved
-from trainmon_rules.detectors.course import is_rate, whole
+from trainmon_rules.detectors.course import whole
 from trainmon_rules.detectors.schedule import printed_to
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.schedules import PEAKED, Schedule
 from trainmon_rules.series import RING, Block
+from trainmon_rules.series.trend import is_rate
 from trainmon_rules.words import short
 
 FLAT = 0.99  # lowest over highest rate: above it nothing has risen

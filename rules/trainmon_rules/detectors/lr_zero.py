@@ -33,7 +33,7 @@ import numpy as np
 
 from trainmon_rules.detectors.against_plan import explained
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
-from trainmon_rules.detectors.course import Course, is_rate
+from trainmon_rules.detectors.course import Course
 from trainmon_rules.detectors.evaluations import row_noise
 from trainmon_rules.detectors.resumed import told_before
 from trainmon_rules.detectors.schedule import PRINTED, Descent, descent
@@ -41,7 +41,7 @@ from trainmon_rules.findings import Finding
 from trainmon_rules.schedules import announced
 from trainmon_rules.series import RING, Block, Series
 from trainmon_rules.series.robust import median
-from trainmon_rules.series.trend import next_look
+from trainmon_rules.series.trend import is_rate, next_look
 from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainmon_rules.detectors.course import Course, is_rate
+from trainmon_rules.detectors.course import Course
 from trainmon_rules.points import FloatArray
 from trainmon_rules.series import View
+from trainmon_rules.series.trend import is_rate
 
 JUMP = 1.5  # times the rate before
 PRINTED = 1e-6  # the last digit that most logs print

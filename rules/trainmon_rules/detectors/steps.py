@@ -11,7 +11,7 @@ from trainmon_rules.detectors.levels import median_error
 from trainmon_rules.detectors.swings import neighbours
 from trainmon_rules.points import FloatArray
 from trainmon_rules.series import RELATIVE_FLOOR
-from trainmon_rules.series.robust import mad_sigma, median, quantile
+from trainmon_rules.series.robust import mad_sigma, median, medians, quantile
 
 HOLD, HOLD_SHORT = 24, 12  # reports at the new level; in a log of fewer than 128
 PAST = 200  # reports before the step that say how far the level wanders anyway
@@ -104,7 +104,7 @@ def place(y: FloatArray, hold: int, slack: int) -> int:
 def _wander(y: FloatArray, m: int) -> float:
     """Return how far the level rises anyway: from one median of `m` reports to any later one, or from five to five."""
     y = y[-PAST:]
-    levels, edges = _medians(y, m), _medians(y, EDGE)
+    levels, edges = medians(y, m), medians(y, EDGE)
     slowly = float((levels - np.minimum.accumulate(levels)).max()) if len(levels) > 2 else 0.0
     return max(slowly, float(np.diff(edges).max(initial=0.0)))
 
@@ -113,13 +113,6 @@ def _inertia(y: FloatArray) -> float:
     """Return how much less is known of a level whose noise is autocorrelated: sqrt((1 + r) / (1 - r))."""
     r = min(0.99, max(0.0, neighbours(y)))
     return math.sqrt((1 + r) / (1 - r))
-
-
-def _medians(y: FloatArray, m: int) -> FloatArray:
-    """Return the medians of consecutive `m` values, up to the last."""
-    blocks = len(y) // m
-    medians: FloatArray = np.median(y[len(y) - blocks * m :].reshape(blocks, m), axis=1)
-    return medians
 
 
 def _noise(y: FloatArray) -> float:

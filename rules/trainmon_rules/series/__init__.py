@@ -7,7 +7,18 @@ whole curve as of a point, `view` a stretch of points, `robust` the medians and 
 from __future__ import annotations
 
 from trainmon_rules.series.baseline import RELATIVE_FLOOR, Baseline
-from trainmon_rules.series.series import RING, WINDOW, Block, Series, block_end
+from trainmon_rules.series.series import RING, WINDOW, Block, Series, block_end, block_start
 from trainmon_rules.series.view import EMPTY, View
 
-__all__ = ["EMPTY", "RELATIVE_FLOOR", "RING", "WINDOW", "Baseline", "Block", "Series", "View", "block_end"]
+__all__ = [
+    "EMPTY",
+    "RELATIVE_FLOOR",
+    "RING",
+    "WINDOW",
+    "Baseline",
+    "Block",
+    "Series",
+    "View",
+    "block_end",
+    "block_start",
+]

@@ -19,6 +19,13 @@ def median(values: FloatArray) -> float:
     return float(s[half]) if n % 2 else 0.5 * (float(s[half - 1]) + float(s[half]))
 
 
+def medians(values: FloatArray, m: int) -> FloatArray:
+    """Return the medians of consecutive `m` values, up to the last; what is over at the beginning is left out."""
+    blocks = len(values) // m
+    found: FloatArray = np.median(values[len(values) - blocks * m :].reshape(blocks, m), axis=1)
+    return found
+
+
 def quantile(values: FloatArray, q: float) -> float:
     """Return the quantile `q` of finite values by linear interpolation; NaN of none."""
     n = len(values)

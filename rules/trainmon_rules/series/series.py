@@ -27,12 +27,18 @@ OUTLIER_MEMORY = 384  # points for which an isolated outlier is remembered
 OUTLIER_SIGMAS = 4.0
 
 
+def _block_size(index: int) -> int:
+    return 1 if index < 64 else 4 if index < 256 else 16 if index < 1024 else 64 if index < 16384 else 256
+
+
+def block_start(index: int) -> int:
+    """Return the index at which the block that holds `index` begins."""
+    return index - index % _block_size(index)
+
+
 def block_end(index: int) -> int:
     """Return the index at which the block that holds `index` ends (exclusive)."""
-    if index < 64:
-        return index + 1
-    size = 4 if index < 256 else 16 if index < 1024 else 64 if index < 16384 else 256
-    return index - index % size + size
+    return block_start(index) + _block_size(index)
 
 
 @dataclass(slots=True, eq=False)
@@ -221,7 +227,7 @@ class Series:
 
     def _admit(self, end: int) -> None:
         """At a block's end, let its good points into the window and fit the next baseline."""
-        start = self._block_start(end)
+        start = block_start(end - 1)
         y = self.judged_of(self._view(start, end).value)
         over = self._over(y)
         self._remember_outliers(start, y)
@@ -238,13 +244,6 @@ class Series:
                 if ok:
                     self._admit_one(value, flag)
         self.baseline = self._fit(end)
-
-    def _block_start(self, end: int) -> int:
-        last = end - 1
-        if last < 64:
-            return last
-        size = 4 if last < 256 else 16 if last < 1024 else 64 if last < 16384 else 256
-        return last - last % size
 
     def _admit_one(self, value: float, flagged: bool) -> None:
         if not flagged:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from trainmon_rules.points import BoolArray, FloatArray, IntArray
-from trainmon_rules.series import Block, View, block_end
+from trainmon_rules.series import Block, View, block_end, block_start
 from trainmon_rules.series.robust import jump_sigma, median
 
 CELLS = 64
@@ -31,7 +31,7 @@ def whole(block: Block) -> tuple[View, FloatArray, BoolArray] | None:
     end = block.start + len(block)
     if end != block_end(block.start):
         return None
-    start = end - 1 - (end - 1) % _size(end - 1)
+    start = block_start(end - 1)
     if start == block.start:
         view, y = View(start, block.step, block.time, block.value, block.row), block.judged
     else:
@@ -43,8 +43,9 @@ def whole(block: Block) -> tuple[View, FloatArray, BoolArray] | None:
     return view, y, (y - b.level <= b.threshold) & (b.level - y < FAR_BELOW * b.threshold)
 
 
-def _size(index: int) -> int:
-    return 1 if index < 64 else 4 if index < 256 else 16 if index < 1024 else 64 if index < 16384 else 256
+def is_rate(value: FloatArray) -> BoolArray:
+    """Return which values can be a learning rate."""
+    return (value >= 0) & (value < ABSURD_RATE)
 
 
 def noise(cells: FloatArray) -> float:
@@ -159,7 +160,7 @@ class Rate:
 
     def look(self, view: View, index: int) -> None:
         """Take the rates as of the point `index` of the judged series."""
-        values = view.finite_where((view.value >= 0) & (view.value < ABSURD_RATE))
+        values = view.finite_where(is_rate(view.value))
         if not len(values):
             return
         top = float(values.max())
