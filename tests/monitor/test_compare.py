@@ -25,7 +25,7 @@ def write(path, seed, at=None, n=400, every=1, nan=False):
 
 
 def command(*args, status=0):
-    done = CliRunner().invoke(main, ["replay", *map(str, args)])
+    done = CliRunner(env={"COLUMNS": "100"}).invoke(main, ["replay", *map(str, args)])
     assert done.exit_code == status, done.output
     return done
 

@@ -1,7 +1,9 @@
 """A user's rule file: what it changes, and what is refused, with file, line and the closest name."""
 
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -251,6 +253,31 @@ def own_rules():
         })  # fmt: skip
 
     return st.sampled_from(sorted(DETECTORS)).flatmap(rule)
+
+
+def every_role(seed):
+    """A run with a tag of each role, on a scale of its own, that grows, jumps and has gaps and awkward numbers."""
+    rng = np.random.default_rng(seed)
+    columns = {"when": "time", **{f"tag of {role}": role for role in ROLES}}
+    scales = 10.0 ** rng.integers(-3, 6, len(columns))
+    values = {
+        tag: scale * (1 + 0.004 * np.arange(300) + 3 * (np.arange(300) > 200) + rng.normal(0, 0.05, 300))
+        for tag, scale in zip(columns, scales, strict=True)
+    }
+    for column in values.values():
+        column[rng.integers(0, 300, 6)] = [np.nan, np.inf, -np.inf, 0.0, 1e300, -1e300]
+    return columns, values
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("detector", DETECTORS)
+def test_no_role_that_a_rule_may_list_stops_the_engine(detector, seed):
+    roles, values = every_role(seed)
+    shipped = next(r for r in SHIPPED.rules if r.detector == detector)
+    rule = replace(shipped, roles=tuple(ROLES), needs=())
+    settings = Settings.default(roles=roles).judged_by([rule])
+    done = engine.session(values, time=1e9 + 30.0 * np.arange(300), settings=settings)
+    assert len(done.runs[0].attempts[0].tracked) == len(roles)
 
 
 @pytest.mark.slow

@@ -47,7 +47,7 @@ class Headroom:
         unit = units.memory_unit(self.series.tag, abs(now))
         if unit == units.PERCENT:
             return 100.0
-        given = self.setting(SETTINGS[self.series.role][0])
+        given = self.setting(SETTINGS[self.series.role][0]) if self.series.role in SETTINGS else None
         if given and isinstance(unit, float):
             return float(given) / unit
         return self._used_and_free(block, unit) if self.series.role == "gpu_mem" else None

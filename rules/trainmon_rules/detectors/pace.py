@@ -15,9 +15,9 @@ from trainmon_rules.detectors.base import Peer
 from trainmon_rules.points import BoolArray, FloatArray, IntArray
 from trainmon_rules.series import Block, Series
 
-SPEAKERS = ("step_time", "throughput", "mfu", "train_loss")  # the first that is logged speaks
+MEASURED = ("step_time", "throughput", "mfu")  # roles that are a pace themselves; all others are timed by the clock
+SPEAKERS = (*MEASURED, "train_loss")  # the first that is logged speaks, then any other that a rule lists
 ANOTHER = "another metric tells the pace from here on"
-BY_WALL_TIME = "train_loss"
 ABSURD = 1e20  # no pace; FLOPs a second are 1e15
 TOO_LONG = 30 * 86400.0  # seconds: a clock that was set, not a pause
 
@@ -59,7 +59,7 @@ class Paces:
 
 
 def paces(series: Series, end: int, n: int) -> Paces:
-    """Return the paces of the `n` reports before index `end` of a series with a role of `SPEAKERS`."""
+    """Return the paces of the `n` reports before index `end` of a series."""
     view = series.before(end, n + 1)
     with np.errstate(all="ignore"):
         steps, seconds = np.diff(view.step).astype(np.float64), np.diff(view.time)
@@ -69,13 +69,18 @@ def paces(series: Series, end: int, n: int) -> Paces:
         steps = np.where(steps > 0, steps, np.nan)
         seconds = np.where((seconds >= 0) & (seconds < TOO_LONG), seconds, np.nan)
         value = view.value[own]
-        if series.role == BY_WALL_TIME:
+        if by_wall_time(series.role):
             pace = seconds / steps
         else:
             pace = np.where(value > 0, value, np.nan)
             pace = pace if series.role == "step_time" else 1.0 / pace
         pace = np.where((pace >= 0) & (pace < ABSURD) & ((pace > 1.0 / ABSURD) | (pace == 0)), pace, np.nan)
     return Paces(pace, steps, seconds, view.step[own], view.time[own])
+
+
+def by_wall_time(role: str) -> bool:
+    """Whether the pace of a series is told by its wall times."""
+    return role not in MEASURED
 
 
 def whole_seconds(reports: Paces) -> bool:
@@ -85,12 +90,16 @@ def whole_seconds(reports: Paces) -> bool:
 
 def as_logged(role: str, pace: float) -> float:
     """Return a pace as the log has it: a throughput where that is what is logged."""
-    return pace if role in ("step_time", BY_WALL_TIME) else 1.0 / pace if pace else float("inf")
+    return pace if role == "step_time" or by_wall_time(role) else 1.0 / pace if pace else float("inf")
 
 
 def speaks(peer: Peer, block: Block, speakers: tuple[str, ...] = SPEAKERS) -> int:
-    """Return how many of the block's first points were logged before a better speaker appeared."""
-    better = speakers[: speakers.index(block.series.role)]
+    """Return how many of the block's first points were logged before a better speaker appeared.
+
+    A role that isn't a speaker, which a rule of the user's may list, gives way to all of them.
+    """
+    own = block.series.role
+    better = speakers[: speakers.index(own)] if own in speakers else speakers
     n = len(block)
     for role in better:
         if not n or not len(peer(role, block, n - 1, 1)):

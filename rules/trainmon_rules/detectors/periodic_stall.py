@@ -33,7 +33,7 @@ import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.detectors.cadence import CHECKPOINT, EVALUATION, announced
-from trainmon_rules.detectors.pace import ANOTHER, BY_WALL_TIME, Paces, paces, speaks, whole_seconds
+from trainmon_rules.detectors.pace import ANOTHER, Paces, by_wall_time, paces, speaks, whole_seconds
 from trainmon_rules.findings import Finding, Severity
 from trainmon_rules.incidents import HELD_OUT
 from trainmon_rules.series import RING, Block, Series, View, block_end
@@ -95,7 +95,7 @@ class PeriodicStall(Detector):
         """Return what is missing: anything that tells how long a step takes."""
         if math.isfinite(self.usual):
             return ""
-        if self.series.role != BY_WALL_TIME:
+        if not by_wall_time(self.series.role):
             return "too few positive numbers are logged"
         return "wall times are too coarse" if self.timed else "no step time, throughput or wall time is logged"
 
@@ -121,7 +121,7 @@ class PeriodicStall(Detector):
         """Take the usual pace, and how long a pause must be to show in such times."""
         known = recent.known
         self.shortest = 0.0
-        if self.series.role == BY_WALL_TIME and len(known):
+        if by_wall_time(self.series.role) and len(known):
             self.timed = True
             self.shortest = WHOLE if whole_seconds(known) else LEAST
             if float((known.seconds == 0).mean()) > COARSE:

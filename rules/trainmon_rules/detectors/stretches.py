@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from trainmon_rules import units
-from trainmon_rules.detectors.pace import BY_WALL_TIME, Paces, whole_seconds
+from trainmon_rules.detectors.pace import Paces, by_wall_time, whole_seconds
 from trainmon_rules.points import FloatArray, IntArray
 from trainmon_rules.series.robust import median
 
@@ -116,13 +116,13 @@ class Stretches:
             each = pace * (median(steps) if len(steps) else 1.0) * units.seconds(self.tag, pace)
         else:
             return UNKNOWN
-        span = SPAN_WHOLE if self.role == BY_WALL_TIME and whole_seconds(first) else SPAN
+        span = SPAN_WHOLE if by_wall_time(self.role) and whole_seconds(first) else SPAN
         return WIDEST if each * WIDEST <= span else 1 << max(0, round(math.log2(span / each)))
 
     def _summary(self, p: Paces) -> tuple[FloatArray, IntArray, FloatArray]:
         """Return level, step and time of the stretches that these reports complete."""
         part = min(self.width, PART)
-        if self.role == BY_WALL_TIME:
+        if by_wall_time(self.role):
             usual = median(p.seconds) or (float(p.seconds.mean()) if whole_seconds(p) else 0.0)
             ok = p.seconds <= max(PAUSE * usual, usual + PAUSE_SECONDS) if usual > 0 else np.ones(len(p), np.bool_)
             spent, steps = (np.where(ok, a, 0.0).reshape(-1, part).sum(axis=1) for a in (p.seconds, p.steps))

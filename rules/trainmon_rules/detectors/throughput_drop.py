@@ -33,7 +33,7 @@ import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.detectors.levels import median_error
-from trainmon_rules.detectors.pace import ANOTHER, BY_WALL_TIME, Paces, as_logged, paces, speaks
+from trainmon_rules.detectors.pace import ANOTHER, Paces, as_logged, by_wall_time, paces, speaks
 from trainmon_rules.detectors.slowdown import level_of, recovered, turning, works_more
 from trainmon_rules.detectors.stretches import GROUP, RECENT, Stretches
 from trainmon_rules.findings import Finding, Severity
@@ -83,7 +83,7 @@ class ThroughputDrop(Detector):
         """Return what is missing: anything that tells how long a step takes, or enough of it."""
         if self.past.count:
             return "" if self.past.count > 24 or self.open else "too few reports tell how long a step takes"
-        if self.series.role == BY_WALL_TIME:
+        if by_wall_time(self.series.role):
             return "no step time, throughput or wall time is logged"
         return "no positive numbers are logged"
 
@@ -238,7 +238,7 @@ class ThroughputDrop(Detector):
         since = "since the run was resumed" if self.resumed else f"since step {onset}"
         if self.series.role == "step_time":
             text = f"{self.series.tag} rose from {then} to {now}: a step takes {longer:.1f} % longer {since}"
-        elif self.series.role == BY_WALL_TIME:
+        elif by_wall_time(self.series.role):
             text = f"a step takes {now} s instead of {then} s by the log's wall times, {longer:.1f} % longer, {since}"
         else:
             text = f"{self.series.tag} fell from {then} to {now}, by {lost:.1f} %, {since}"
