@@ -22,16 +22,17 @@ FINEST = 9  # decimals; a rate with more of them is a number, not a print
 
 
 def restarted(lr: View) -> bool:
-    """Whether the rate jumped up, after it had not been rising, within the view.
+    """Whether a schedule started over within the view: the rate jumped up, after it had not been rising.
 
-    A warm-up rises report by report and is none; a warm restart comes back to at most the earlier peak, which the
-    schedule rule checks, not this.
+    A warm-up rises report by report and is none. A warm restart comes back to a rate that the run has had; a jump
+    beyond it is a fault, and explains nothing away.
     """
     rate = lr.finite
     if len(rate) < 3:
         return False
+    known = JUMP * np.fmax.accumulate(np.append(lr.peak, rate))
     jumps = np.flatnonzero(rate[2:] > JUMP * np.maximum(rate[1:-1], 0.0)) + 2
-    return bool((rate[jumps - 1] <= rate[jumps - 2]).any())
+    return bool(((rate[jumps - 1] <= rate[jumps - 2]) & (rate[jumps] <= known[jumps])).any())
 
 
 def printed_to(rates: FloatArray) -> float:

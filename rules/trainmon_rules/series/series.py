@@ -8,6 +8,7 @@ points were cut into chunks.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -127,6 +128,9 @@ class Series:
     _time: FloatArray = field(default_factory=lambda: np.zeros(0))
     _value: FloatArray = field(default_factory=lambda: np.zeros(0))
     _row: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    _peak: FloatArray = field(default_factory=lambda: np.zeros(0))  # of a rate: the highest value before each point
+    _top: float = math.nan  # the highest of all so far
+    _first_step: int = 0
     _base: int = 0  # index of the ring's first point
     _done: int = 0  # index of the first point not judged yet
     _window: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW))
@@ -144,15 +148,25 @@ class Series:
         self._time = np.concatenate([self._time[keep:], c.time])
         self._value = np.concatenate([self._value[keep:], c.value])
         self._row = np.concatenate([self._row[keep:], c.row])
+        if self.role == "learning_rate":
+            self._remember_peaks(c, keep)
         self._base += keep
         self.count += len(c)
         if len(self.first) < 16:
             self.first = np.concatenate([self.first, c.value[: 16 - len(self.first)]])
         self.history.extend(c.step, c.value)
 
+    def _remember_peaks(self, c: Chunk, keep: int) -> None:
+        if not self.count and self.older is None:
+            self._first_step = int(c.step[0])
+        tops = np.fmax.accumulate(np.append(self._top, np.where(np.isfinite(c.value), c.value, np.nan)))
+        self._peak = np.concatenate([self._peak[keep:], tops[:-1]])
+        self._top = float(tops[-1])
+
     def inherit(self, older: Series, resume_step: int) -> None:
         """Start from the baseline that the attempt before had below the step where this one resumes."""
         self.older = older
+        self._top, self._first_step = older._top, older._first_step
         ring = older.tail(RING)
         kept = self.judged_of(ring.value[ring.step < resume_step])
         kept = kept[np.isfinite(kept)][-WINDOW:]
@@ -183,7 +197,14 @@ class Series:
     def _view(self, start: int, stop: int) -> View:
         start = max(start, self._base)
         s = slice(start - self._base, max(stop - self._base, start - self._base))
-        return View(start, self._step[s], self._time[s], self._value[s], self._row[s], self.first[: max(0, stop)])
+        first, peak = self.first[: max(0, stop)], self._peak_before(s)
+        return View(start, self._step[s], self._time[s], self._value[s], self._row[s], first, peak)
+
+    def _peak_before(self, s: slice) -> float:
+        if not len(self._peak) or s.stop <= s.start:
+            return math.nan
+        seen = int(self._step[s.stop - 1]) - self._first_step
+        return math.inf if self._first_step > max(1, seen) else float(self._peak[s.start])
 
     @property
     def interval(self) -> int:

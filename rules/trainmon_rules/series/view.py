@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,7 +14,9 @@ from trainmon_rules.points import BoolArray, FloatArray, IntArray
 class View:
     """A stretch of a series' points, oldest first; `start` is the index of the first.
 
-    `first` holds the first values of the whole series as of the stretch's end, up to 16, as logged.
+    `first` holds the first values of the whole series as of the stretch's end, up to 16, as logged; `peak`, of a
+    learning rate, the highest value before the stretch: infinite while more of the run had passed before the log
+    began than has been seen, NaN where there was none before.
     """
 
     start: int
@@ -22,6 +25,7 @@ class View:
     value: FloatArray
     row: IntArray
     first: FloatArray = field(default_factory=lambda: np.zeros(0))
+    peak: float = math.nan
 
     def __len__(self) -> int:
         return len(self.value)

@@ -121,3 +121,18 @@ def test_agrees_with_its_slow_twin(seed):
     for at in rng.integers(20, 480, 3):
         x[at : at + rng.integers(1, 6)] += rng.uniform(0.2, 3)
     assert [f[2] for f in findings(RULE, {"loss": x})] == twin(x)
+
+
+def raised(peak):
+    """A spike at 1,800, where the rate goes from 1e-4, where it came down to from 1e-3 long before, up to `peak`."""
+    loss = spike(1800, 20, 1.0, n=2000)
+    lr = np.where(np.arange(2000) < 20, 1e-3, np.where(np.arange(2000) < 1800, 1e-4, peak))
+    return {"loss": loss, "lr": lr}
+
+
+def test_a_rate_that_comes_back_to_what_it_was_excuses_the_rise_however_long_ago_that_was():
+    assert findings(RULE, raised(1e-3)) == []
+
+
+def test_a_rate_raised_beyond_all_before_excuses_nothing():
+    assert findings(RULE, raised(1e-1)) == [("warning", 1800, 1801, "resolved")]

@@ -104,7 +104,7 @@ def test_wider_batches_that_still_learn_are_a_note_at_most_and_soon_over(seed):
 def test_quiet_where_the_rate_restarts(seed):
     run = thrown_about(seed)
     run["loss"][364:] = (0.6 + rng(seed).normal(0, 0.03, 336)).tolist()
-    run["lr"] = [1e-4] * 300 + [1e-3] * 400
+    run["lr"] = [1e-3] * 50 + [1e-4] * 250 + [1e-3] * 400
     assert findings(run, "oscillation") == []
 
 
