@@ -1,0 +1,40 @@
+"""Activations, seen through hooks: the share of dead units, and the scale."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+ACTIVATIONS = (nn.ReLU, nn.LeakyReLU, nn.GELU, nn.Tanh, nn.Sigmoid, nn.SiLU)
+
+
+class Probe:
+    """Reads what the activation functions of a model gave in the last forward pass.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Its modules of the kinds in `ACTIVATIONS` are looked at.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._last: dict[int, Tensor] = {}
+        for number, module in enumerate(m for m in model.modules() if isinstance(m, ACTIVATIONS)):
+            module.register_forward_hook(self._hook(number))
+
+    def _hook(self, number: int):  # type: ignore[no-untyped-def]
+        def keep(_module: nn.Module, _inputs: object, output: Tensor) -> None:
+            self._last[number] = output.detach()
+
+        return keep
+
+    def read(self) -> dict[str, float]:
+        """Return `dead_units` (share of units that were 0 for the whole batch) and `activation_scale` (RMS)."""
+        if not self._last:
+            return {}
+        dead = [(out.flatten(0, -2) == 0).all(0).float().mean() for out in self._last.values()]
+        scale = [out.float().square().mean().sqrt() for out in self._last.values()]
+        return {
+            "dead_units": float(torch.stack(dead).mean()),
+            "activation_scale": float(torch.stack(scale).max()),
+        }
