@@ -31,18 +31,26 @@ class RunConfig:
         Divide the loss by the number of micro-batches.
     dataset_size : int
         Training examples used; 0 is all of the task's.
+    num_classes : int
+        Classes of a generated classification; 0 is the task's own number.
+    imbalance : float
+        Part of the examples that are of the first class; 0 is equal parts.
+    length : int
+        Steps of a sequence; 0 is the task's own.
     shuffle : bool
         Draw the examples in a new order each epoch.
     augmentation : str
         `none`, `light` or `strong`: noise, shifts and flips as the task knows them.
     mixup, cutmix : float
-        Concentration of the Beta distribution that mixes two examples.
+        Concentration of the Beta distribution that mixes two examples (0.2 and 1 are usual).
     skip_batches : int
         Batches left out at the (re)start.
     width, depth : int
         Of the model: units a layer, layers.
     activation, initialization, normalization : str
         Names in `choices`; "" is the task's own.
+    cell : str
+        Of a recurrent model: `rnn`, `lstm` or `gru`; "" is the task's own.
     residual : bool
         Add a block's input to its output.
     dropout, drop_path : float
@@ -67,8 +75,12 @@ class RunConfig:
         Decoupled decay; penalties on the loss (both are the elastic net).
     lr_schedule : str
         A name in `choices.schedules.SCHEDULES`.
-    warmup_steps, decay_steps : int
-        Steps of the warm-up; of a `wsd`'s decay, a `step`'s stairs, a `restarts`' first cycle.
+    warmup_steps : int
+        Steps of the warm-up; 0 is none (`one-cycle`: its own).
+    decay_steps : int
+        Step at which the rate has come down; 0 is the last.
+    phase_steps : int
+        Steps of a `wsd`'s decay, of a `step`'s stairs, of a `restarts`' first cycle; 0 is the schedule's own.
     max_grad_norm, clip_value : float
         Clip gradients by global norm, and by value.
     precision : str
@@ -92,6 +104,9 @@ class RunConfig:
     accumulate_grad_batches: int = 1
     normalize_accumulation: bool = True
     dataset_size: int = 0
+    num_classes: int = 0
+    imbalance: float = 0.0
+    length: int = 0
     shuffle: bool = True
     augmentation: str = "none"
     mixup: float = 0.0
@@ -102,6 +117,7 @@ class RunConfig:
     activation: str = ""
     initialization: str = ""
     normalization: str = ""
+    cell: str = ""
     residual: bool = True
     dropout: float = 0.0
     drop_path: float = 0.0
@@ -123,6 +139,7 @@ class RunConfig:
     lr_schedule: str = "constant"
     warmup_steps: int = 0
     decay_steps: int = 0
+    phase_steps: int = 0
     max_grad_norm: float = 0.0
     clip_value: float = 0.0
     precision: str = "fp32"

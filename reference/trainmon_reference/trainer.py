@@ -16,6 +16,7 @@ from torch import nn
 from trainmon_reference import counters
 from trainmon_reference.checkpoint import Checkpoint
 from trainmon_reference.choices.optimizers import build_optimizer
+from trainmon_reference.choices.regularization import penalty
 from trainmon_reference.choices.schedules import build_schedule
 from trainmon_reference.clock import CHECKPOINT, EVALUATION, Clock
 from trainmon_reference.config import RunConfig
@@ -25,6 +26,9 @@ from trainmon_reference.probe import Probe
 from trainmon_reference.record import Record
 from trainmon_reference.tasks import build_task
 from trainmon_reference.tasks.base import Batch
+
+VALIDATION = {"train_loss": "val_loss", "train_metric": "eval_metric", "train_error": "eval_error"}
+"""What a role is called when it is measured on validation data; others keep their name."""
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -122,7 +126,7 @@ class Trainer:
                 batch = fault.batch(batch)
             with self._autocast():
                 outcome = self.task.outcome(self.model, batch)
-                loss = outcome.loss + self._penalty()
+                loss = outcome.loss + penalty(self.model, config)
                 for fault in present:
                     loss = fault.loss(loss)
             share = config.accumulate_grad_batches if config.normalize_accumulation else 1
@@ -132,13 +136,6 @@ class Trainer:
         for fault in present:
             fault.gradients(self.model)
         return sums
-
-    def _penalty(self) -> torch.Tensor | float:
-        config = self.config
-        if not config.l1 and not config.l2:
-            return 0.0
-        weights = [p for p in self.model.parameters() if p.ndim > 1]
-        return sum(config.l1 * p.abs().sum() + config.l2 * p.square().sum() for p in weights)
 
     def _clip(self, present: Sequence[Fault]) -> float:
         """Unscale, clip by value and by norm; return the norm before the clipping by norm."""
@@ -173,8 +170,8 @@ class Trainer:
         for start in range(0, total, 256):
             batch: Batch = tuple(part[start : start + 256] for part in self.task.valid)
             outcome, share = self.task.outcome(self.model, batch), len(batch[0]) / total
-            for role, value in {"val_loss": outcome.loss, **outcome.metrics}.items():
-                name = "eval_metric" if role == "train_metric" else role
+            for role, value in {"train_loss": outcome.loss, **outcome.metrics}.items():
+                name = VALIDATION.get(role, role)
                 sums[name] = sums.get(name, 0.0) + float(value) * share
         self.clock.wait(EVALUATION)
         self.worse = 0 if sums["val_loss"] < self.best else self.worse + 1

@@ -45,7 +45,10 @@ class Attention(nn.Module):
         b, t, w = x.shape
         q, k, v = self.qkv(x).view(b, t, 3, 2, w // 2).permute(2, 0, 3, 1, 4)
         if self.qk_norm:
-            q, k = functional.normalize(q, dim=-1) * (w // 2) ** 0.25, functional.normalize(k, dim=-1) * (w // 2) ** 0.25
+            q, k = (
+                functional.normalize(q, dim=-1) * (w // 2) ** 0.25,
+                functional.normalize(k, dim=-1) * (w // 2) ** 0.25,
+            )
         y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.out(y.transpose(1, 2).reshape(b, t, w))
 
