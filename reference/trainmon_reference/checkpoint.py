@@ -1,4 +1,4 @@
-"""What is kept of a run so that it can go on: weights, optimizer, scaler, place in the data, random state."""
+"""What is kept of a run so that it can go on: weights, optimizer, schedule, scaler, place in the data, random state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 if TYPE_CHECKING:
     from trainmon_reference.trainer import Trainer
 
-PARTS = ("model", "optimizer", "scaler", "loader")
+PARTS = ("model", "optimizer", "schedule", "scaler", "loader")
 """Parts of a checkpoint; a resume may lose each of them."""
 
 

@@ -19,11 +19,13 @@ class Loader:
     data : tuple of Tensor
         Examples along the first axis.
     config : RunConfig
-        Of which `batch_size`, `shuffle`, `augmentation`, `skip_batches` and `seed` matter.
+        Of which `batch_size`, `shuffle`, `augmentation`, `mixup`, `cutmix`, `skip_batches` and `seed` matter.
+    classes : int
+        Of a classification, else 0.
     """
 
-    def __init__(self, data: Batch, config: RunConfig) -> None:
-        self.data, self.config = data, config
+    def __init__(self, data: Batch, config: RunConfig, classes: int = 0) -> None:
+        self.data, self.config, self.classes = data, config, classes
         self.count = config.skip_batches  # batches drawn
         self.per_epoch = max(1, len(data[0]) // config.batch_size)
         self._epoch, self._order = -1, torch.empty(0, dtype=torch.long)
@@ -40,7 +42,7 @@ class Loader:
         self.count += 1
         size = self.config.batch_size
         chosen = self._order[place * size : (place + 1) * size]
-        return augmented(tuple(part[chosen] for part in self.data), self.config, self.count)
+        return augmented(tuple(part[chosen] for part in self.data), self.config, self.count, self.classes)
 
     def __iter__(self) -> Loader:
         return self

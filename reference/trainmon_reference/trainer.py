@@ -15,9 +15,9 @@ from torch import nn
 
 from trainmon_reference import counters
 from trainmon_reference.checkpoint import Checkpoint
-from trainmon_reference.choices.optimizers import build_optimizer
+from trainmon_reference.choices.optimizers import build_optimizer, needs_curvature, set_mode
 from trainmon_reference.choices.regularization import penalty
-from trainmon_reference.choices.schedules import build_schedule
+from trainmon_reference.choices.schedules import RateSchedule
 from trainmon_reference.clock import CHECKPOINT, EVALUATION, Clock
 from trainmon_reference.config import RunConfig
 from trainmon_reference.faults.base import Fault
@@ -68,9 +68,9 @@ class Trainer:
         self.model = self.task.model()
         for fault in faults:
             fault.model(self.model)
-        self.loader = Loader(self.task.train, config)
+        self.loader = Loader(self.task.train, config, self.task.classes)
         self.optimizer = build_optimizer(self.model, config)
-        self.schedule = build_schedule(config)
+        self.schedule = RateSchedule(config)
         self.scaler = torch.amp.GradScaler(
             "cpu",
             init_scale=config.loss_scale,
@@ -117,7 +117,7 @@ class Trainer:
     def _backward(self, present: Sequence[Fault]) -> dict[str, float]:
         """Sum the gradients of an update's micro-batches; return the mean of their losses and metrics."""
         config, sums = self.config, dict[str, float]()
-        self.model.train()
+        self._mode(training=True)
         if not any(fault.keeps_gradients() for fault in present):
             self.optimizer.zero_grad(set_to_none=True)
         for _ in range(config.accumulate_grad_batches):
@@ -130,7 +130,7 @@ class Trainer:
                 for fault in present:
                     loss = fault.loss(loss)
             share = config.accumulate_grad_batches if config.normalize_accumulation else 1
-            self.scaler.scale(loss / share).backward()
+            self.scaler.scale(loss / share).backward(create_graph=needs_curvature(self.optimizer))
             for role, value in {"train_loss": outcome.loss if loss.isfinite() else loss, **outcome.metrics}.items():
                 sums[role] = sums.get(role, 0.0) + float(value.detach()) / config.accumulate_grad_batches
         for fault in present:
@@ -164,7 +164,7 @@ class Trainer:
     @torch.no_grad()
     def _evaluate(self) -> Record:
         """Return the validation record; count evaluations without improvement."""
-        self.model.eval()
+        self._mode(training=False)
         sums: dict[str, float] = {}
         total = len(self.task.valid[0])
         for start in range(0, total, 256):
@@ -174,11 +174,16 @@ class Trainer:
                 name = VALIDATION.get(role, role)
                 sums[name] = sums.get(name, 0.0) + float(value) * share
         self.clock.wait(EVALUATION)
+        self.schedule.observe(sums["val_loss"])
         self.worse = 0 if sums["val_loss"] < self.best else self.worse + 1
         self.best = min(self.best, sums["val_loss"])
         if self.config.early_stopping and self.worse >= self.config.early_stopping:
             self.stopped = "early-stopping"
         return Record(self.step, self.loader.epoch, self.clock.now, "valid", sums)
+
+    def _mode(self, *, training: bool) -> None:
+        self.model.train(training)
+        set_mode(self.optimizer, training=training)
 
     def _autocast(self) -> torch.autocast:
         precision = self.config.precision

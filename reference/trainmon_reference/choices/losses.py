@@ -122,11 +122,12 @@ def critic_loss(real: Tensor, fake: Tensor) -> Tensor:
 
 
 def gradient_penalty(critic: Callable[[Tensor], Tensor], real: Tensor, fake: Tensor) -> Tensor:
-    """Return the mean of (|∇ critic| − 1)² between real and generated examples (n, …) (Gulrajani et al., 1704.00028)."""
+    """Return the mean of (|∇ critic| − 1)² between real and generated examples (n, …); Gulrajani et al., 1704.00028."""
     part = torch.rand((len(real), *(1,) * (real.ndim - 1)), device=real.device)
     between = (part * real + (1.0 - part) * fake.detach()).requires_grad_()
     (slope,) = torch.autograd.grad(critic(between).sum(), between, create_graph=True)
-    return (slope.flatten(1).norm(dim=1) - 1.0).square().mean()
+    length = torch.linalg.vector_norm(slope.flatten(1), dim=1)
+    return (length - 1.0).square().mean()
 
 
 ADVERSARIAL: Mapping[str, float] = {"wgan-gp": 10.0}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import Tensor, nn
 
@@ -21,7 +21,8 @@ class Outcome:
     loss : Tensor, scalar
         To be minimised.
     metrics : dict of str to Tensor
-        Scalars by role (`train_metric`, `reward_margin`, …), detached.
+        Scalars by role (`train_metric`, `reward_margin`, …), detached. Where several have one role, each has its own
+        word after a dot: `logps.chosen`, `logps.rejected`.
     """
 
     loss: Tensor
@@ -34,7 +35,7 @@ class Task(Protocol):
     Attributes
     ----------
     train, valid : tuple of Tensor
-        Examples along the first axis of each.
+        Examples along the first axis of each: inputs first, targets second, where there are targets.
     classes : int
         Of a classification, else 0.
     """
@@ -49,6 +50,6 @@ class Task(Protocol):
         """Return a fresh model, its weights drawn from torch's global generator."""
         ...
 
-    def outcome(self, model: nn.Module, batch: Batch) -> Outcome:
-        """Return loss and metrics of a batch."""
+    def outcome(self, model: Any, batch: Batch) -> Outcome:
+        """Return loss and metrics of a batch; `model` is what `model()` gave."""
         ...
