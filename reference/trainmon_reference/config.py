@@ -72,7 +72,7 @@ class RunConfig:
     momentum, beta1, beta2, epsilon : float
         Of the optimizers that have them.
     weight_decay, l1, l2 : float
-        Decoupled decay; penalties on the loss (both are the elastic net).
+        Decay, decoupled where the optimizer has it so; penalties on the loss (both are the elastic net).
     lr_schedule : str
         A name in `choices.schedules.SCHEDULES`.
     warmup_steps : int

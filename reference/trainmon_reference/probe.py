@@ -8,6 +8,11 @@ from torch import Tensor, nn
 ACTIVATIONS = (nn.ReLU, nn.LeakyReLU, nn.GELU, nn.Tanh, nn.Sigmoid, nn.SiLU)
 
 
+def _units(output: Tensor) -> Tensor:
+    """Return an output with its units last: channels stand second in an image, features last elsewhere."""
+    return output.movedim(1, -1) if output.ndim == 4 else output
+
+
 class Probe:
     """Reads what the activation functions of a model gave in the last forward pass.
 
@@ -32,7 +37,7 @@ class Probe:
         """Return `dead_units` (share of units that were 0 for the whole batch) and `activation_scale` (RMS)."""
         if not self._last:
             return {}
-        dead = [(out.flatten(0, -2) == 0).all(0).float().mean() for out in self._last.values()]
+        dead = [(_units(out).flatten(0, -2) == 0).all(0).float().mean() for out in self._last.values()]
         scale = [out.float().square().mean().sqrt() for out in self._last.values()]
         return {
             "dead_units": float(torch.stack(dead).mean()),

@@ -27,10 +27,14 @@ class Attention(nn.Module):
         The highest absolute attention logit of the last forward pass.
     """
 
-    def __init__(self, width: int, qk_norm: bool) -> None:
+    later: Tensor
+
+    def __init__(self, width: int, context: int, qk_norm: bool) -> None:
         super().__init__()
         self.qkv, self.out, self.qk_norm = nn.Linear(width, 3 * width), nn.Linear(width, width), qk_norm
         self.highest = torch.zeros(())
+        later = torch.ones(context, context, dtype=torch.bool).triu(1)
+        self.register_buffer("later", later, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the mixed sequence; x has shape (batch, time, width)."""
@@ -41,8 +45,7 @@ class Attention(nn.Module):
             q, k, scale = functional.normalize(q, dim=-1), functional.normalize(k, dim=-1), (width // HEADS) ** 0.5
         logits = (q @ k.transpose(-1, -2)).float() * scale
         self.highest = logits.detach().abs().amax()
-        later = torch.ones(time, time, dtype=torch.bool, device=x.device).triu(1)
-        shares = logits.masked_fill(later, -torch.inf).softmax(-1)
+        shares = logits.masked_fill(self.later[:time, :time], -torch.inf).softmax(-1)
         y: Tensor = self.out((shares.to(v.dtype) @ v).transpose(1, 2).reshape(batch, time, width))
         return y
 
@@ -50,13 +53,13 @@ class Attention(nn.Module):
 class Layer(nn.Module):
     """A pre-norm block of attention and a feed-forward network."""
 
-    def __init__(self, config: RunConfig) -> None:
+    def __init__(self, context: int, config: RunConfig) -> None:
         super().__init__()
         width, norm = config.width, config.normalization or "layer"
         self.norm1, self.norm2 = build_normalization(norm, width), build_normalization(norm, width)
-        self.attention = Attention(width, config.qk_norm)
+        self.attention = Attention(width, context, config.qk_norm)
         activation = build_activation(config.activation or "gelu")
-        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), activation, nn.Linear(4 * width, width))
+        self.mlp = nn.Sequential(nn.Linear(width, 2 * width), activation, nn.Linear(2 * width, width))
         self.drop, self.residual = (
             nn.Sequential(nn.Dropout(config.dropout), DropPath(config.drop_path)),
             config.residual,
@@ -88,7 +91,7 @@ class Transformer(nn.Module):
                 f"normalization: a transformer has {', '.join(NORMALIZATIONS)}, not {config.normalization!r}"
             )
         self.symbol, self.place = nn.Embedding(symbols, config.width), nn.Embedding(context, config.width)
-        self.layers = nn.Sequential(*(Layer(config) for _ in range(config.depth)))
+        self.layers = nn.Sequential(*(Layer(context, config) for _ in range(config.depth)))
         self.norm = build_normalization(config.normalization or "layer", config.width)
         self.head, self.cap = nn.Linear(config.width, outputs), config.logit_soft_cap
         initialize(self, config.initialization)

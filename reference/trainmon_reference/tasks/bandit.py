@@ -20,6 +20,7 @@ from trainmon_reference.tasks.base import Batch, Outcome
 TRAIN, VALID = 4096, 512
 CONTEXT = 8  # numbers that are seen
 ACTIONS = 6
+TRIES = 8  # actions a context
 NOISE = 0.3  # standard deviation of a reward
 ENTROPY = 0.01  # weight of the bonus for a policy that still tries
 
@@ -58,13 +59,14 @@ class Bandit:
     def outcome(self, model: nn.Module, batch: Batch) -> Outcome:
         """Return the policy's loss, also as `rl_loss`, with `reward`, `entropy` and `kl` from the first policy.
 
-        The advantage is the reward in standard deviations from the batch's mean, as in GRPO.
+        Several actions are tried in each context; the advantage is the reward in standard deviations from their mean, as
+        in GRPO (arXiv 2402.03300).
         """
         seen, best = batch
         policy, start = model(seen)
-        action = policy.sample()
-        reward = (action == best).float() + NOISE * torch.randn(len(seen))
-        advantage = (reward - reward.mean()) / (reward.std(correction=0) + 1e-6)
+        action = policy.sample((TRIES,))
+        reward = (action == best).float() + NOISE * torch.randn(action.shape)
+        advantage = (reward - reward.mean(0)) / (reward.std(0) + 1e-6)
         entropy = policy.entropy().mean()
         loss = -(advantage * policy.log_prob(action)).mean() - ENTROPY * entropy
         metrics = {

@@ -38,8 +38,15 @@ class Contrastive:
         return Cnn(SIDE, EMBEDDING, self.config)
 
     def outcome(self, model: nn.Module, batch: Batch) -> Outcome:
-        """Return the loss, and how often the nearest of 32 views is the image's own (`train_metric`)."""
-        first, second = (model(part).float() for part in batch)
+        """Return the loss, and how often the nearest of 32 views is the image's own (`train_metric`).
+
+        Negatives are looked for among `batch_size` examples also where more are given, as in an evaluation: among more
+        it would be another, higher loss.
+        """
+        first, second = model(torch.cat(batch[:2])).float().chunk(2)
         a, b = functional.normalize(first.detach()[:NEAR], dim=1), functional.normalize(second.detach()[:NEAR], dim=1)
         found = (a @ b.T).argmax(1).eq(torch.arange(len(a))).float().mean()
-        return Outcome(self.loss(first, second), {"train_metric": found})
+        size = self.config.batch_size
+        starts = range(0, max(1, len(first) - size + 1), size)
+        loss = torch.stack([self.loss(first[at : at + size], second[at : at + size]) for at in starts]).mean()
+        return Outcome(loss, {"train_metric": found})

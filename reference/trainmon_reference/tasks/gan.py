@@ -1,7 +1,7 @@
 """A Wasserstein GAN with gradient penalty on points of the plane (Gulrajani et al., arXiv 1704.00028).
 
-Both networks move at each update (WGAN-GP gives the critic five), so that the trainer's one optimizer does for both:
-the critic's loss reaches the critic only, the generator's the generator only. Both are signed.
+The critic moves at each update and the generator at each fifth, as published. One optimizer does for both: the critic's
+loss reaches the critic only, the generator's the generator only. Both losses are signed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from trainmon_reference.tasks.base import Batch, Outcome
 TRAIN, VALID = 4096, 512
 MODES = 8  # on a circle of radius 1
 SPREAD = 0.05
+CRITIC_UPDATES = 5  # for one of the generator
 NOISE = 4  # numbers that the generator starts from
 
 
@@ -37,11 +38,14 @@ def spread_error(real: Tensor, fake: Tensor) -> Tensor:
 
 
 class Players(nn.Module):
-    """A generator and a critic."""
+    """A generator and a critic, and how many batches the critic has been trained on."""
+
+    batches: Tensor
 
     def __init__(self, config: RunConfig) -> None:
         super().__init__()
         self.generator, self.critic = Mlp(NOISE, 2, config), Mlp(2, 1, config)
+        self.register_buffer("batches", torch.zeros((), dtype=torch.long))
 
     def judged(self, points: Tensor) -> Tensor:
         """Return the critic's scores (n, 1) of points, through which no gradient reaches the critic."""
@@ -73,12 +77,15 @@ class Gan:
         real = batch[0]
         fake = model.generator(torch.randn(len(real), NOISE)).float()
         critic = critic_loss(model.critic(real).float(), model.critic(fake.detach()).float())
-        if torch.is_grad_enabled():
-            critic = critic + self.weight * gradient_penalty(model.critic, real, fake)
         generator = -model.judged(fake).float().mean()
+        loss = critic + generator
+        if model.training:
+            critic = critic + self.weight * gradient_penalty(model.critic, real, fake)
+            model.batches += 1
+            loss = critic + generator if model.batches % CRITIC_UPDATES == 0 else critic + generator.detach()
         metrics = {
             "adversarial_loss.critic": critic.detach(),
             "adversarial_loss.generator": generator.detach(),
             "train_error": spread_error(real, fake.detach()),
         }
-        return Outcome(critic + generator, metrics)
+        return Outcome(loss, metrics)

@@ -7,7 +7,6 @@ are the wrong way round, as with people.
 
 from __future__ import annotations
 
-import copy
 import functools
 
 import torch
@@ -20,14 +19,27 @@ from trainmon_reference.data.corpus import alphabet, windows
 from trainmon_reference.models.transformer import Transformer
 from trainmon_reference.tasks.base import Batch, Outcome
 
-PROMPT, ANSWER = 8, 12  # characters
-TRAIN, VALID = 4096, 256
-REPLACED = 0.15  # of a rejected answer's characters
-SWAPPED = 0.1  # of the pairs
+PROMPT, ANSWER = 6, 10  # characters
+TRAIN, VALID = 1024, 256
+REPLACED = 0.3  # of a rejected answer's characters
+SWAPPED = 0.05  # of the pairs
 SHAPE = ("width", "depth", "activation", "normalization", "residual", "qk_norm", "logit_soft_cap")
 """Settings that the reference model shares with the policy."""
 
-UPDATES, BATCH = 80, 32  # of the reference model's own training
+UPDATES, BATCH = 60, 32  # of the reference model's own training
+
+
+def drawn(seed: int) -> tuple[Tensor, Tensor]:
+    """Draw chosen and rejected texts, int64 tensors (1280, 16)."""
+    generator = torch.Generator().manual_seed(seed)
+    pieces = windows(PROMPT + ANSWER)
+    chosen = pieces[torch.randperm(len(pieces), generator=generator)[: TRAIN + VALID]]
+    other = chosen[torch.randperm(len(chosen), generator=generator)]
+    replaced = torch.rand(chosen.shape, generator=generator) < REPLACED
+    replaced[:, :PROMPT] = False
+    rejected = torch.where(replaced, other, chosen)
+    swapped = torch.rand(len(chosen), 1, generator=generator) < SWAPPED
+    return torch.where(swapped, rejected, chosen), torch.where(swapped, chosen, rejected)
 
 
 @functools.cache
@@ -46,73 +58,63 @@ def reference_model(shape: RunConfig) -> Transformer:
     return model
 
 
-def answer_logps(model: nn.Module, text: Tensor) -> Tensor:
-    """Return the log-probability (n,) of each text's answer, given its prompt; text is (n, prompt + answer)."""
-    logps = functional.log_softmax(model(text[:, :-1]).float(), -1)
-    each: Tensor = logps.gather(-1, text[:, 1:, None])[:, PROMPT - 1 :, 0]
-    return each.sum(1)
+def answers(model: nn.Module, text: Tensor) -> Tensor:
+    """Return the log-probabilities (n, answer, symbols) of what stands at each place of the answer, for texts (n, 16)."""
+    return functional.log_softmax(model(text[:, :-1])[:, PROMPT - 1 :].float(), -1)
 
 
-class Pairs(nn.Module):
-    """A policy that is trained and the reference that isn't."""
-
-    def __init__(self, config: RunConfig) -> None:
-        super().__init__()
-        shape = {name: getattr(config, name) for name in SHAPE}
-        start = reference_model(RunConfig(**shape))
-        symbols = len(alphabet())
-        self.policy = Transformer(symbols, symbols, PROMPT + ANSWER, config)
-        self.policy.load_state_dict(start.state_dict())
-        self.reference = copy.deepcopy(start).requires_grad_(False)
-
-    def forward(self, text: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the log-probabilities (n,) of the answers by the policy and by the reference."""
-        with torch.no_grad():
-            anchor = answer_logps(self.reference, text)
-        return answer_logps(self.policy, text), anchor
+def of_text(logps: Tensor, text: Tensor) -> Tensor:
+    """Return the log-probability (n,) of each text's answer by those of its places."""
+    return logps.gather(-1, text[:, PROMPT:, None])[:, :, 0].sum(1)
 
 
 class Preference:
-    """The task: a batch is chosen texts (n, 20) and rejected ones, prompt and answer as numbers of characters."""
+    """The task.
+
+    A batch is chosen texts (n, 16) and rejected ones, prompt and answer as numbers of characters, then what the
+    reference model says: log-probabilities at each place of the chosen answer (n, 10, symbols), and of the rejected
+    answer as a whole (n,). They never change, so they are computed once.
+    """
 
     def __init__(self, config: RunConfig) -> None:
         loss_name(config, "dpo", ("dpo",))
-        generator = torch.Generator().manual_seed(config.seed)
-        chosen = windows(PROMPT + ANSWER)[-(TRAIN + VALID) :]
-        chosen = chosen[torch.randperm(len(chosen), generator=generator)]
-        other = chosen[torch.randperm(len(chosen), generator=generator)]
-        replaced = torch.rand(chosen.shape, generator=generator) < REPLACED
-        replaced[:, :PROMPT] = False
-        rejected = torch.where(replaced, other, chosen)
-        swapped = torch.rand(len(chosen), 1, generator=generator) < SWAPPED
-        pairs = torch.where(swapped, rejected, chosen), torch.where(swapped, chosen, rejected)
-        count = min(config.dataset_size or TRAIN, TRAIN)
         self.config, self.classes = config, 0
-        self.train: Batch = tuple(part[:count] for part in pairs)
-        self.valid: Batch = tuple(part[TRAIN:] for part in pairs)
+        self.start = reference_model(RunConfig(**{name: getattr(config, name) for name in SHAPE}))
+        pairs = drawn(config.seed)
+        with torch.no_grad():
+            chosen, rejected = (answers(self.start, side) for side in pairs)
+        every: Batch = (*pairs, chosen, of_text(rejected, pairs[1]))
+        count = min(config.dataset_size or TRAIN, TRAIN)
+        self.train: Batch = tuple(part[:count] for part in every)
+        self.valid: Batch = tuple(part[TRAIN:] for part in every)
 
-    def model(self) -> nn.Module:
-        """Return a policy and its reference."""
-        return Pairs(self.config)
+    def model(self) -> Transformer:
+        """Return a policy: a copy of the reference model, with the config's dropout."""
+        symbols = len(alphabet())
+        policy = Transformer(symbols, symbols, PROMPT + ANSWER, self.config)
+        policy.load_state_dict(self.start.state_dict())
+        return policy
 
     def outcome(self, model: nn.Module, batch: Batch) -> Outcome:
         """Return DPO's loss, with margin, accuracy, implicit rewards and log-probabilities of both sides.
 
-        `kl` is the policy's divergence from the reference as estimated on these answers: the mean of
-        r − 1 − log r, r = reference / policy, which is never negative.
+        `kl` is the divergence of the policy from the reference at a place of the chosen answers.
         """
-        (policy_chosen, anchor_chosen), (policy_rejected, anchor_rejected) = (model(side) for side in batch[:2])
+        chosen, rejected, anchor, anchor_rejected = batch
+        policy_chosen, policy_rejected = answers(model, torch.cat((chosen, rejected))).chunk(2)
+        logps_chosen, logps_rejected = of_text(policy_chosen, chosen), of_text(policy_rejected, rejected)
         beta = self.config.preference_beta
-        chosen, rejected = beta * (policy_chosen - anchor_chosen), beta * (policy_rejected - anchor_rejected)
-        margin = (chosen - rejected).detach()
-        log_ratio = torch.cat((anchor_chosen - policy_chosen, anchor_rejected - policy_rejected)).detach() / ANSWER
+        reward_chosen = beta * (logps_chosen - of_text(anchor, chosen))
+        reward_rejected = beta * (logps_rejected - anchor_rejected)
+        margin = reward_chosen - reward_rejected
         metrics = {
             "reward_margin": margin.mean(),
             "reward_accuracy": (margin > 0).float().mean(),
-            "implicit_reward.chosen": chosen.detach().mean(),
-            "implicit_reward.rejected": rejected.detach().mean(),
-            "logps.chosen": policy_chosen.detach().mean(),
-            "logps.rejected": policy_rejected.detach().mean(),
-            "kl": (log_ratio.expm1() - log_ratio).mean(),
+            "implicit_reward.chosen": reward_chosen.mean(),
+            "implicit_reward.rejected": reward_rejected.mean(),
+            "logps.chosen": logps_chosen.mean(),
+            "logps.rejected": logps_rejected.mean(),
+            "kl": (policy_chosen.exp() * (policy_chosen - anchor)).sum(-1).mean(),
         }
-        return Outcome(-functional.logsigmoid(chosen - rejected).mean(), metrics)
+        loss = -functional.logsigmoid(margin).mean()
+        return Outcome(loss, {role: value.detach() for role, value in metrics.items()})

@@ -56,7 +56,7 @@ class Supervised:
             error = (output.detach()[:, 0] - target).abs().mean()
             return Outcome(self._of(output, target[:, None]), {"train_error": error})
         shares = target if target.is_floating_point() else functional.one_hot(target, self.classes).float()
-        number = shares.argmax(1)
+        number = target.argmax(1) if target.is_floating_point() else target
         if self.name in CLASSIFICATION:
             loss, guess = self._of(output, shares), output.argmax(1)
         else:
