@@ -15,7 +15,7 @@ from torch import nn
 
 from trainmon_reference import counters
 from trainmon_reference.checkpoint import Checkpoint
-from trainmon_reference.choices.optimizers import build_optimizer, needs_curvature, set_mode
+from trainmon_reference.choices.optimizers import backward, build_optimizer, set_mode
 from trainmon_reference.choices.regularization import penalty
 from trainmon_reference.choices.schedules import RateSchedule
 from trainmon_reference.clock import CHECKPOINT, EVALUATION, Clock
@@ -27,7 +27,12 @@ from trainmon_reference.record import Record
 from trainmon_reference.tasks import build_task
 from trainmon_reference.tasks.base import Batch
 
-VALIDATION = {"train_loss": "val_loss", "train_metric": "eval_metric", "train_error": "eval_error"}
+VALIDATION = {
+    "train_loss": "val_loss",
+    "loss_component": "val_loss_component",
+    "train_metric": "eval_metric",
+    "train_error": "eval_error",
+}
 """What a role is called when it is measured on validation data; others keep their name."""
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -130,7 +135,7 @@ class Trainer:
                 for fault in present:
                     loss = fault.loss(loss)
             share = config.accumulate_grad_batches if config.normalize_accumulation else 1
-            self.scaler.scale(loss / share).backward(create_graph=needs_curvature(self.optimizer))
+            backward(self.scaler.scale(loss / share), self.optimizer)
             for role, value in {"train_loss": outcome.loss if loss.isfinite() else loss, **outcome.metrics}.items():
                 sums[role] = sums.get(role, 0.0) + float(value.detach()) / config.accumulate_grad_batches
         for fault in present:
@@ -171,7 +176,8 @@ class Trainer:
             batch: Batch = tuple(part[start : start + 256] for part in self.task.valid)
             outcome, share = self.task.outcome(self.model, batch), len(batch[0]) / total
             for role, value in {"train_loss": outcome.loss, **outcome.metrics}.items():
-                name = VALIDATION.get(role, role)
+                of, dot, which = role.partition(".")
+                name = VALIDATION.get(of, of) + dot + which
                 sums[name] = sums.get(name, 0.0) + float(value) * share
         self.clock.wait(EVALUATION)
         self.schedule.observe(sums["val_loss"])

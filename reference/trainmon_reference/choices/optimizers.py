@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -95,7 +96,11 @@ def set_mode(optimizer: torch.optim.Optimizer, *, training: bool) -> None:
         switch()
 
 
-def needs_curvature(optimizer: torch.optim.Optimizer) -> bool:
-    """Return whether the next step differentiates the gradients again (Sophia's estimate of the Hessian)."""
+def backward(loss: torch.Tensor, optimizer: torch.optim.Optimizer) -> None:
+    """Compute the gradients; where the next step differentiates them again (Sophia's Hessian), keep their graph."""
     period = getattr(optimizer, "update_period", 0)
-    return bool(period) and optimizer.param_groups[0].get("step", 0) % period == 0
+    graph = bool(period) and optimizer.param_groups[0].get("step", 0) % period == 0
+    with warnings.catch_warnings():
+        if graph:  # torch warns of a cycle that keeps memory; the trainer cuts it: zero_grad sets gradients to None
+            warnings.filterwarnings("ignore", "Using backward", UserWarning)
+        loss.backward(create_graph=graph)  # type: ignore[no-untyped-call]

@@ -57,7 +57,7 @@ def _half_cosine(done: float) -> float:
 
 
 def _step(step: int, plan: Plan) -> float:
-    stairs = max(0, step - plan.start) // (plan.phase or max(1, (plan.end - plan.start) // 3))
+    stairs = max(0, step - plan.start) // (plan.phase or math.ceil((plan.end - plan.start) / 3))
     return max(plan.floor, STAIR**stairs)
 
 
@@ -67,8 +67,11 @@ def _wsd(step: int, plan: Plan) -> float:
 
 
 def _restarts(step: int, plan: Plan) -> float:
-    """Each cycle is twice as long as the one before (Loshchilov & Hutter, arXiv 1608.03983); three, if not said."""
-    since, length = step - plan.start, plan.phase or max(1, (plan.end - plan.start) // 7)
+    """Each cycle is twice as long as the one before (Loshchilov & Hutter, arXiv 1608.03983); three, if not said.
+
+    Its first update has the peak, so that a run whose last cycle is done doesn't end with a peak.
+    """
+    since, length = max(0, step - 1 - plan.start), plan.phase or math.ceil((plan.end - plan.start) / 7)
     while since >= length:
         since, length = since - length, 2 * length
     return plan.down(_half_cosine(since / length))

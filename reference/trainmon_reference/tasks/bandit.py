@@ -59,8 +59,8 @@ class Bandit:
     def outcome(self, model: nn.Module, batch: Batch) -> Outcome:
         """Return the policy's loss, also as `rl_loss`, with `reward`, `entropy` and `kl` from the first policy.
 
-        Several actions are tried in each context; the advantage is the reward in standard deviations from their mean, as
-        in GRPO (arXiv 2402.03300).
+        Several actions are tried in each context; the advantage is the reward in standard deviations from their mean,
+        as in GRPO (arXiv 2402.03300).
         """
         seen, best = batch
         policy, start = model(seen)

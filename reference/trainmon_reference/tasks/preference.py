@@ -59,7 +59,7 @@ def reference_model(shape: RunConfig) -> Transformer:
 
 
 def answers(model: nn.Module, text: Tensor) -> Tensor:
-    """Return the log-probabilities (n, answer, symbols) of what stands at each place of the answer, for texts (n, 16)."""
+    """Return the log-probabilities (n, answer, symbols) of each place of the answer, for texts (n, 16)."""
     return functional.log_softmax(model(text[:, :-1])[:, PROMPT - 1 :].float(), -1)
 
 
