@@ -74,7 +74,7 @@ def test_weights_are_as_large_as_they_should_be(name, deviation):
     layer = nn.Linear(400, 200)
     torch.manual_seed(0)
     initialize(layer, name)
-    assert float(layer.weight.std()) == pytest.approx(deviation, rel=0.02)
+    assert float(layer.weight.detach().std()) == pytest.approx(deviation, rel=0.02)
 
 
 def test_an_orthogonal_matrix_keeps_lengths_and_embeddings_stay():
@@ -107,7 +107,7 @@ def test_the_penalty_is_on_matrices_that_are_trained():
         model[0].weight.copy_(torch.tensor([[1.0, -2.0]]))
         model[1].weight.fill_(9.0)
     model[1].requires_grad_(False)
-    assert float(penalty(model, RunConfig(l1=0.5, l2=0.25))) == pytest.approx(0.5 * 3 + 0.25 * 5)
+    assert penalty(model, RunConfig(l1=0.5, l2=0.25)).item() == pytest.approx(0.5 * 3 + 0.25 * 5)
     assert penalty(model, RunConfig()) == 0.0
 
 
