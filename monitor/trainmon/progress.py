@@ -1,9 +1,9 @@
-"""A progress bar for long reads, on standard error, and only where a person watches it."""
+"""Progress bars for long work, on standard error, and only where a person watches them."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -67,3 +67,23 @@ def bar(total: int) -> Iterator[Progress | None]:
 
     with Bar(total, Console(stderr=True)) as shown:
         yield shown
+
+
+@contextmanager
+def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """Show how many of `total` are done while the body runs, if standard error is a terminal; give what counts one."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich import progress  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+
+    columns = (
+        progress.TextColumn(what),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeRemainingColumn(),
+    )
+    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(what, total=total)
+        yield lambda: shown.advance(task)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 
 from trainmon_reference.config import RunConfig
 from trainmon_reference.faults import build_fault
+from trainmon_reference.layout import draft_of, folder_of
 from trainmon_reference.logs import open_log, thinned
 from trainmon_reference.record import Record, role_of
 from trainmon_reference.scenarios import Scenario
@@ -24,11 +26,6 @@ PROBED = {"dead_units", "activation_scale"}
 SCALED = {"loss_scale", "loss_scale_window"}  # settings of a loss scaler
 COUNTS = {"eval_steps", "save_steps", "decay_steps", "early_stopping", "skip_batches", "dataset_size"}
 """Settings that aren't logged where they are 0: it isn't a number of theirs, but says that they are off."""
-
-
-def folder_of(out: Path, scenario: str, seed: int) -> Path:
-    """Return the folder of a run."""
-    return out / scenario / f"seed-{seed}"
 
 
 def simulate(scenario: Scenario, seed: int, out: Path) -> Path:
@@ -60,7 +57,7 @@ def simulate(scenario: Scenario, seed: int, out: Path) -> Path:
     folder = folder_of(out, scenario.name, seed)
     if folder.exists() and not (folder / FILE).is_file():
         raise BadOutput(str(folder), "it is there and holds no simulated run")
-    draft = folder.with_name(f".{folder.name}.part")
+    draft = draft_of(out, scenario.name, seed)
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     try:
@@ -77,13 +74,12 @@ def _write(scenario: Scenario, seed: int, folder: Path) -> None:
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     config = dataclasses.replace(scenario.config, seed=seed)
-    log = open_log(folder, scenario.log, settings_of(config))
-    for attempt, records in enumerate(attempts(scenario, config)):
-        if attempt and scenario.resume is not None:
-            log.resume(scenario.resume.since)
-        for record in thinned(records, scenario.log):
-            log.write(record)
-    log.close()
+    with closing(open_log(folder, scenario.log, settings_of(config))) as log:
+        for attempt, records in enumerate(attempts(scenario, config)):
+            if attempt and scenario.resume is not None:
+                log.resume(scenario.resume.since)
+            for record in thinned(records, scenario.log):
+                log.write(record)
     write_truth(folder, truth_of(scenario, seed, log, str(torch.__version__)))
 
 
