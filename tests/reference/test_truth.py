@@ -4,11 +4,12 @@ import dataclasses
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from trainmon_reference.config import RunConfig
-from trainmon_reference.logs import open_log
+from trainmon_reference.logs import frameworks, open_log
 from trainmon_reference.record import Record
 from trainmon_reference.scenarios import LogSpec, Scenario, Truth
 from trainmon_reference.truth import FILE, Labelled, read_truth, truth_of, write_truth
@@ -96,3 +97,10 @@ def test_scenarios_logs_and_truths_load_without_torch():
         "for s in load_scenarios().values(): logs.check_log(s.log)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_each_field_and_each_framework_is_documented(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "simulate.md").read_text("utf-8")
+    told = truth_of(scenario("wandb", FAULT), 3, logged(tmp_path, "wandb"), "2.0").as_dict()
+    for name in (*told, *frameworks()):
+        assert f"`{name}`" in page
