@@ -30,10 +30,17 @@ def square(number):
 
 
 def hold(path):
-    """Open a pipe that somebody reads, say so, and never end."""
+    """Open a pipe that somebody reads, say so, and never end; without a path end at once."""
+    if not path:
+        return
     with Path(path).open("wb", buffering=0) as pipe:
         pipe.write(b"!")
         signal.pause()
+
+
+def deaf(_):
+    """Tell whether Ctrl-C is held back in this process."""
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 def failed_of(found):
@@ -58,6 +65,11 @@ def test_a_process_that_dies_takes_only_its_own_call():
     assert [found[n] for n in (0, 2, 4, 5)] == [1, 4, 1, 4]
 
 
+def test_workers_do_not_hear_ctrl_c_and_their_caller_does():
+    assert dict(spread(deaf, [0, 1], 2)) == {0: True, 1: True}
+    assert not deaf(None)
+
+
 def test_nothing_to_do_is_done():
     assert list(spread(square, [], 4)) == []
     assert cores() >= 1
@@ -68,7 +80,7 @@ def test_workers_end_with_the_process_that_started_them(tmp_path, how):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     imports = "from trainmon.pool import spread; from tests.monitor.test_pool import hold"
-    code = f"{imports}; list(spread(hold, [{str(fifo)!r}], 1))"
+    code = f"{imports}; list(spread(hold, ['', {str(fifo)!r}], 2))"
     path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
     with subprocess.Popen(
         [sys.executable, "-c", code],
