@@ -1,4 +1,4 @@
-"""Progress bars for long work, on standard error, and only where a person watches them."""
+"""A progress bar for long work, on standard error, and only where a person watches it."""
 
 from __future__ import annotations
 
@@ -70,20 +70,17 @@ def bar(total: int) -> Iterator[Progress | None]:
 
 
 @contextmanager
-def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """Show how many of `total` are done while the body runs, if standard error is a terminal; give what counts one."""
+def counting(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Show how many of so many are done while the body runs, if standard error is a terminal."""
     if not sys.stderr.isatty():
-        yield lambda: None
+        yield None
         return
-    from rich import progress  # noqa: PLC0415
+    from rich import progress  # noqa: PLC0415 - only where it is seen
     from rich.console import Console  # noqa: PLC0415
 
-    columns = (
-        progress.TextColumn(what),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TimeRemainingColumn(),
-    )
-    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(what, total=total)
-        yield lambda: shown.advance(task)
+    columns = (progress.TextColumn(what), progress.BarColumn(), progress.MofNCompleteColumn())
+    with progress.Progress(
+        *columns, progress.TimeRemainingColumn(), console=Console(stderr=True), transient=True
+    ) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -79,12 +79,13 @@ def simulate_all(
     failed: dict[int, str] = {}
     done: set[int] = set()
     try:
-        with counting("simulating", len(tasks)) as one_more, closing(spread(train, tasks, jobs or cores())) as results:
+        with counting("simulating") as progress, closing(spread(train, tasks, jobs or cores())) as results:
             for number, result in results:
                 done.add(number)
                 if isinstance(result, Failed):
                     failed[number] = result.why
-                one_more()
+                if progress is not None:
+                    progress(len(done), len(tasks))
     finally:
         for scenario, seed, _ in (task for number, task in enumerate(tasks) if number not in done):
             shutil.rmtree(draft_of(out, scenario.name, seed), ignore_errors=True)

@@ -10,14 +10,14 @@ from typing import Any, Literal
 import msgspec
 
 from trainmon_reference.logs.base import Writer
-from trainmon_reference.scenarios.scenario import Scenario, Truth
+from trainmon_reference.scenarios.scenario import HALVES, Scenario, Truth
 from trainmon_rules.errors import BadInput
 
 SCHEMA = "trainmon.truth/1"
 FILE = "truth.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Labelled:
     """What is known of one simulated run. In the file, the fields of `truth` stand beside the others.
 
@@ -47,7 +47,7 @@ class Labelled:
 
     scenario: str
     family: str
-    half: Literal["tuning", "test"]
+    half: str
     seed: int
     about: str
     truth: Truth
@@ -91,7 +91,7 @@ def truth_of(scenario: Scenario, seed: int, log: Writer, torch: str) -> Labelled
     return Labelled(
         scenario=scenario.name,
         family=scenario.family,
-        half="test" if scenario.half == "test" else "tuning",
+        half=scenario.half,
         seed=seed,
         about=scenario.about,
         truth=scenario.truth,
@@ -138,6 +138,8 @@ def read_truth(folder: Path) -> Labelled:
         found = msgspec.convert({**data, "truth": {name: data[name] for name in names}}, Labelled)
     except msgspec.ValidationError as error:
         raise BadInput(str(path), f"is not what a truth is: {error}") from None
+    if found.half not in HALVES:
+        raise BadInput(str(path), f"half {found.half!r} is none; there are {' and '.join(HALVES)}")
     if data["label"] != found.label:
         raise BadInput(str(path), f"label {data['label']!r} and cause {found.truth.cause!r} don't fit")
     if not found.healthy and found.truth.onset < 0:

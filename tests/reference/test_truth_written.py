@@ -63,7 +63,7 @@ def test_the_file_has_the_fields_of_the_truth_beside_the_others(tmp_path):
         ({"schema": "trainmon.truth/2"}, "is not of the schema trainmon.truth/1"),
         ({"onset": "70"}, "onset"),
         ({"symptoms": "divergence"}, "symptoms"),
-        ({"half": "both"}, "both"),
+        ({"half": "both"}, "half 'both' is none"),
         ({"label": "healthy"}, "label 'healthy' and cause 'learning-rate-too-high' don't fit"),
         ({"onset": -1}, "onset: -1 of a faulty run"),
         ({"cause": None}, "has no cause"),
