@@ -9,12 +9,13 @@ from typing import Any, TypeVar
 import click
 
 from trainmon import __version__
-from trainmon.completing import answers, names
+from trainmon.completing import answers, names, scenarios
 from trainmon.guard import GuardedGroup
 from trainmon_exporters import FORMATS
 
 LEVELS = ("info", "warning", "critical")
 SHELLS = ("bash", "zsh", "fish")
+HALVES = ("tuning", "test")
 LOGS = click.Path(allow_dash=True, readable=False)
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -200,6 +201,57 @@ def route(text: tuple[str, ...], fmt: str, given: tuple[str, ...]) -> None:
 
     found = routed(" ".join(text), parse_options(given))
     quietly(lambda: show_route(found, fmt))
+
+
+@main.command()
+@click.argument("chosen", nargs=-1, metavar="[SCENARIO...]", shell_complete=scenarios)
+@click.option("--list", "listing", is_flag=True, help="List the scenarios.")
+@click.option("--all", "every", is_flag=True, help="Train all of them.")
+@click.option("--half", type=click.Choice(HALVES), help="With --list and --all: only this half.")
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Where the runs go, as NAME/seed-N.")
+@click.option("--seeds", type=click.IntRange(1), default=1, show_default=True, help="Runs a scenario.")
+@click.option(
+    "--jobs", type=click.IntRange(1), help="Processes at a time, one thread each.  [default: one a processor]"
+)
+def simulate(
+    chosen: tuple[str, ...],
+    listing: bool,
+    every: bool,
+    half: str | None,
+    out: Path | None,
+    seeds: int,
+    jobs: int | None,
+) -> None:
+    """Train small runs with a known fault, and healthy ones; write their logs with the truth beside them.
+
+    \b
+    trainmon simulate --list
+    trainmon simulate rate-raised-text --out runs
+    trainmon simulate --all --half tuning --out runs --seeds 3
+
+    Needs torch, but for --list: pip install 'trainmon[reference]'.
+
+    Exit status: 0; 2 when an argument could not be used or a run failed (the others are still made).
+    """  # noqa: D301 - click reads the backspace
+    from trainmon.guard import complain_all, quietly  # noqa: PLC0415
+    from trainmon.simulating import choose, simulate_all  # noqa: PLC0415
+
+    if bool(chosen) + listing + every != 1:
+        raise click.UsageError("give names of scenarios, or --all, or --list")
+    if half and chosen:
+        raise click.UsageError("--half goes with --list and --all")
+    if out is None and not listing:
+        raise click.UsageError("--out is missing: the folder that the runs go to")
+    wanted = choose(chosen, half)
+    if out is None or listing:
+        from trainmon.speaking import show_scenarios  # noqa: PLC0415
+
+        quietly(lambda: show_scenarios(wanted))
+        return
+    written, problems = simulate_all(wanted, range(seeds), out, jobs)
+    quietly(lambda: click.echo(f"{written} of {len(wanted) * seeds} runs written to {out}"))
+    complain_all(problems)
+    click.get_current_context().exit(2 if problems else 0)
 
 
 @main.command()

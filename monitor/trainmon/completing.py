@@ -1,4 +1,4 @@
-"""What the shell may offer where a word is being typed: names of pages, keys of settings."""
+"""What the shell may offer where a word is being typed: names of pages and scenarios, keys of settings."""
 
 from __future__ import annotations
 
@@ -20,3 +20,10 @@ def answers(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[Co
     from trainmon_rules.vocabulary import answers_help  # noqa: PLC0415
 
     return [CompletionItem(f"{name}=", help=about) for name, _, about in answers_help() if name.startswith(typed)]
+
+
+def scenarios(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Return the names of the scenarios that `trainmon simulate` trains, with what each is about."""
+    from trainmon_reference.scenarios import load_scenarios  # noqa: PLC0415
+
+    return [CompletionItem(s.name, help=s.about) for s in load_scenarios().values() if s.name.startswith(typed)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeGuard
 
@@ -16,6 +17,7 @@ from trainmon_rules.findings import Severity
 from trainmon_rules.report import Report
 
 if TYPE_CHECKING:
+    from trainmon_reference.scenarios import Scenario
     from trainmon_rules.inspection import Inspection
     from trainmon_rules.routing import Routed
     from trainmon_rules.state import Settings
@@ -97,6 +99,15 @@ def show_route(routed: Routed, fmt: str) -> None:
     else:
         _stdout()
         click.echo(render_route_json(routed).encode("utf-8"), nl=False)
+
+
+def show_scenarios(scenarios: Sequence[Scenario]) -> None:
+    """Write a list of scenarios to standard output."""
+    from trainmon_exporters.page import console_for  # noqa: PLC0415
+    from trainmon_exporters.scenarios_table import print_scenarios  # noqa: PLC0415
+
+    rows = [(s.name, s.family, s.half, s.truth.cause, s.about) for s in scenarios]
+    print_scenarios(rows, console_for(_stdout()))
 
 
 def _stdout() -> TextIO:

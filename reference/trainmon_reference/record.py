@@ -24,7 +24,8 @@ class Record:
     phase : str
         `train`, or `valid` for an evaluation.
     values : mapping
-        Numbers by the role that they have (`train_loss`, `grad_norm`, …); may hold NaN and infinities.
+        Numbers by the role that they have (`train_loss`, `grad_norm`, …), and behind a dot which of several of one
+        role (`implicit_reward.chosen`, `implicit_reward.rejected`); may hold NaN and infinities.
     """
 
     step: int
@@ -32,3 +33,8 @@ class Record:
     seconds: float
     phase: Phase
     values: Mapping[str, float] = field(default_factory=dict)
+
+
+def role_of(key: str) -> str:
+    """Return the role of a key of `values`: what stands before the dot."""
+    return key.partition(".")[0]

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from trainmon.progress import LONG, Bar, bar
+from trainmon.progress import LONG, Bar, bar, counting
 from trainmon.replaying import find, replay, size_of
 
 
@@ -52,3 +52,9 @@ def test_replay_reports_every_byte(tmp_path, cut):
     replay(*paths, progress=done.__setitem__)
     assert done == {p.name: p.stat().st_size for p in paths}
     assert size_of(found) == sum(done.values())
+
+
+def test_counting_is_quiet_without_a_terminal(capsys):
+    with counting("simulating") as progress:
+        assert progress is None
+    assert capsys.readouterr().err == ""
