@@ -1,9 +1,9 @@
-"""A progress bar for long reads, on standard error, and only where a person watches it."""
+"""A progress bar for long work, on standard error, and only where a person watches it."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -67,3 +67,20 @@ def bar(total: int) -> Iterator[Progress | None]:
 
     with Bar(total, Console(stderr=True)) as shown:
         yield shown
+
+
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Show how many of so many are done while the body runs, if standard error is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich import progress  # noqa: PLC0415 - only where it is seen
+    from rich.console import Console  # noqa: PLC0415
+
+    columns = (progress.TextColumn(what), progress.BarColumn(), progress.MofNCompleteColumn())
+    with progress.Progress(
+        *columns, progress.TimeRemainingColumn(), console=Console(stderr=True), transient=True
+    ) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
