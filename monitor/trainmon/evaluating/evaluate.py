@@ -8,8 +8,10 @@ from pathlib import Path
 
 from trainmon.debug import debugging
 from trainmon.evaluating import scoring
+from trainmon.evaluating.contest import peer_score
 from trainmon.evaluating.intervals import RESAMPLES
 from trainmon.evaluating.judging import judge
+from trainmon.evaluating.telling import traceless, trial
 from trainmon.evaluating.traces import Trace, find_traces, read_trace, truths
 from trainmon_reference.peers import PEERS
 from trainmon_reference.scenarios.scenario import HALVES as SPLIT
@@ -99,7 +101,7 @@ def _scored(half: str, traces: Sequence[Trace], errors: Sequence[SourceError]) -
     total, rows = scoring.detections(ours)
     calm = scoring.quiet(ours)
     peers = tuple(
-        scoring.peer_score(peer, scoring.counted(judge(t, t.peers[peer.name]) for t in traces), ours) for peer in PEERS
+        peer_score(peer, scoring.counted(judge(t, t.peers[peer.name]) for t in traces), ours) for peer in PEERS
     )
     return Evaluation(
         half=half,
@@ -109,8 +111,8 @@ def _scored(half: str, traces: Sequence[Trace], errors: Sequence[SourceError]) -
         symptoms=rows,
         quiet=calm,
         peers=peers,
-        traceless=scoring.traceless(verdicts),
+        traceless=traceless(verdicts),
         bars=scoring.bars(total, calm, peers),
-        trials=tuple(map(scoring.trial, verdicts)),
+        trials=tuple(map(trial, verdicts)),
         errors=tuple(errors),
     )

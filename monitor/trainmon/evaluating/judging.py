@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainmon.evaluating.traces import Alarm, Trace
+from trainmon.evaluating.alarms import Alarm
+from trainmon.evaluating.traces import Trace
 
 SENT = ("critical", "warning", "alarm")
 """Severities that count. An `info` is sent to nobody: it is neither a hit nor a false alarm, and told beside."""

@@ -1,26 +1,20 @@
-"""From verdicts to figures: a row a symptom, quiet on healthy runs, the peers beside us, the bars."""
+"""From verdicts to figures: a row a symptom, quiet on healthy runs, the bars."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 
+from trainmon.evaluating.alarms import Alarm
 from trainmon.evaluating.intervals import quantile, rate, share
-from trainmon.evaluating.judging import SENT, Verdict
-from trainmon.evaluating.traces import Alarm
-from trainmon_reference.peers import Peer
+from trainmon.evaluating.judging import Verdict
 from trainmon_rules.evaluation import (
     TOTAL,
     Bar,
-    Contest,
     Delay,
     Detection,
     Estimate,
     PeerScore,
     Quiet,
-    Told,
-    Traceless,
-    Trial,
 )
 from trainmon_rules.rules import SYMPTOMS
 
@@ -132,105 +126,7 @@ def quiet(verdicts: Verdicts) -> Quiet:
     )
 
 
-# ------------------------------------------------------------------------------------------------- peers
-def peer_score(peer: Peer, theirs: Verdicts, ours: Verdicts) -> PeerScore:
-    """Return a peer beside us."""
-    own, overall = contest(theirs, ours, peer.claims), contest(theirs, ours)
-    return PeerScore(
-        peer=peer.name,
-        source=peer.source,
-        parameters=peer.parameters,
-        reads=peer.reads,
-        symptoms=peer.claims,
-        compared=overall.found > 0,
-        held=own.our_found >= own.found and _value(own.our_false_alarms_per_run) <= _value(own.false_alarms_per_run),
-        ahead=overall.our_found > overall.found,
-        own=own,
-        overall=overall,
-    )
-
-
-def contest(theirs: Verdicts, ours: Verdicts, symptoms: Collection[str] = ()) -> Contest:
-    """Return both on the faulty runs of these symptoms (of all if none is named), and on all healthy runs.
-
-    False alarms count that may be of these symptoms: ours of others don't count against a peer that can't have any.
-    """
-
-    def concerns(alarm: Alarm) -> bool:
-        return not symptoms or not set(symptoms).isdisjoint(alarm.symptoms)
-
-    def disturbed(verdicts: Verdicts) -> Estimate:
-        return rate((family_of(v), sum(map(concerns, v.false)), 1) for v in healthy(verdicts))
-
-    runs, our_runs = faulty(theirs, symptoms), faulty(ours, symptoms)
-    return Contest(
-        runs=len(runs),
-        families=len({family_of(v) for v in runs}),
-        found=sum(v.hit is not None for v in runs),
-        recall=recall(runs),
-        precision=precision([*runs, *healthy(theirs)], concerns),
-        false_alarms_per_run=disturbed(theirs),
-        our_found=sum(v.hit is not None for v in our_runs),
-        our_recall=recall(our_runs),
-        our_precision=precision([*our_runs, *healthy(ours)], concerns),
-        our_false_alarms_per_run=disturbed(ours),
-    )
-
-
-def _value(estimate: Estimate) -> float:
-    return estimate.value or 0.0
-
-
-# ------------------------------------------------------------------------------------------------ the rest
-def traceless(verdicts: Iterable[Verdict]) -> tuple[Traceless, ...]:
-    """Return the scenarios whose fault leaves no trace, with what was said of them nevertheless."""
-    found: dict[str, list[Verdict]] = {}
-    for v in verdicts:
-        if v.trace.labelled.truth.traceless:
-            found.setdefault(v.trace.labelled.scenario, []).append(v)
-    return tuple(
-        Traceless(
-            name,
-            family_of(same[0]),
-            same[0].trace.labelled.truth.traceless,
-            len(same),
-            dict(Counter(a.symptoms[0] for v in same for a, _ in v.judged if a.severity in SENT)),
-        )
-        for name, same in sorted(found.items())
-    )
-
-
-def trial(v: Verdict) -> Trial:
-    """Return what became of one run, as it is told."""
-    known, truth = v.trace.labelled, v.trace.labelled.truth
-    return Trial(
-        trace=v.trace.name,
-        scenario=known.scenario,
-        family=known.family,
-        half=known.half,
-        seed=known.seed,
-        label="healthy" if known.healthy else "faulty",
-        outcome=_outcome(v),
-        onset=None if known.healthy else truth.onset,
-        symptoms=truth.symptoms,
-        told=tuple(Told(a.symptoms[0], a.severity, a.step, word) for a, word in v.judged),
-        delay_steps=v.delay_steps,
-        delay_rows=v.delay_rows,
-        lead=v.lead,
-        route=v.hit.route if v.hit else "",
-        route_right=None if v.right_route is None else v.right_route or v.right_question,
-        questions=v.hit.asks if v.hit else (),
-    )
-
-
-def _outcome(v: Verdict) -> str:
-    if v.trace.labelled.truth.traceless:
-        return "traceless"
-    if v.trace.labelled.healthy:
-        return "disturbed" if v.false else "quiet"
-    return "found" if v.hit else "missed"
-
-
+# -------------------------------------------------------------------------------------------------- bars
 def bars(total: Detection, calm: Quiet, peers: Sequence[PeerScore]) -> tuple[Bar, ...]:
     """Return what is wanted of the figures, and whether their values meet it."""
     compared = [p for p in peers if p.compared]

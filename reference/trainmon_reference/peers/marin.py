@@ -19,9 +19,12 @@ class TrainingLossSpike(Peer):
 
     Fires where the lowest loss of the last `recent_minutes` lies above mean + max(`least`, `sigmas` σ) of the
     `baseline_minutes` before them, so a single step never does; with fewer than `least_recent` or `least_baseline`
-    values it is `warming_up`. Its other reason is `not_finite`: a recent value isn't finite. Either has to hold for
-    `pending_minutes`; one that goes on is one alarm. A NaN in the baseline makes its mean NaN and the rule blind until
-    it has left. Without wall times it can't be evaluated.
+    values it is `warming_up`. Its other reason is `not_finite`: a recent value isn't finite. One that goes on is one
+    alarm. A NaN in the baseline makes its mean NaN and the rule blind until it has left. Without wall times it can't
+    be evaluated.
+
+    Marin waits five minutes before it notifies (`pending_minutes`). With that wait a step in level is never told: it
+    enters the baseline, and lifts 6 σ above itself within two minutes. So the default here is no wait.
 
     Reads the training loss. Claims nonfinite, loss-spike and divergence.
     """
@@ -33,7 +36,7 @@ class TrainingLossSpike(Peer):
 
     recent_minutes: int = 5
     baseline_minutes: int = 55
-    pending_minutes: int = 5
+    pending_minutes: int = 0
     least: float = 0.05
     sigmas: float = 6.0
     least_recent: int = 5
