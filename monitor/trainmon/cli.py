@@ -255,6 +255,38 @@ def simulate(
 
 
 @main.command()
+@click.argument("folder", metavar="DIR", type=click.Path(readable=False))
+@click.option("--format", "fmt", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
+@click.option(
+    "--half",
+    type=click.Choice(["tuning", "test", "all"]),
+    default="test",
+    show_default=True,
+    help="Which scenario families; thresholds may only be chosen on the tuning half.",
+)
+@option_config
+def evaluate(folder: str, fmt: str, half: str, config: str | None, rules: str | None) -> None:
+    """Score trainmon, and its peers, on traces whose truth is known.
+
+    DIR holds traces: folders with a log and its truth.json, as `trainmon simulate` writes them.
+
+    Exit status: 0 scored; 2 when there was nothing to score, or a trace could not be used (the others still were).
+    """
+    from trainmon.config import load_settings  # noqa: PLC0415
+    from trainmon.evaluating import evaluate as run  # noqa: PLC0415
+    from trainmon.guard import complain_of, quietly  # noqa: PLC0415
+    from trainmon.progress import counting  # noqa: PLC0415
+    from trainmon.speaking import show_evaluation  # noqa: PLC0415
+
+    settings = load_settings(config, (), rules)
+    with counting("traces") as progress:
+        found = run(folder, half, settings, progress)
+    quietly(lambda: show_evaluation(found, fmt))
+    complain_of(found.errors)
+    click.get_current_context().exit(2 if found.errors else 0)
+
+
+@main.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
     """Print the completion script for a shell.

@@ -18,6 +18,7 @@ from trainmon_rules.report import Report
 
 if TYPE_CHECKING:
     from trainmon_reference.scenarios import Scenario
+    from trainmon_rules.evaluation import Evaluation
     from trainmon_rules.inspection import Inspection
     from trainmon_rules.routing import Routed
     from trainmon_rules.state import Settings
@@ -108,6 +109,21 @@ def show_scenarios(scenarios: Sequence[Scenario]) -> None:
 
     rows = [(s.name, s.family, s.half, s.truth.cause, s.about) for s in scenarios]
     print_scenarios(rows, console_for(_stdout()))
+
+
+def show_evaluation(evaluation: Evaluation, fmt: str) -> None:
+    """Write an evaluation to standard output."""
+    from trainmon_exporters.evaluation_markdown import render_evaluation_markdown  # noqa: PLC0415
+    from trainmon_exporters.evaluation_page import print_evaluation, render_evaluation_json  # noqa: PLC0415
+
+    if fmt == "text":
+        from trainmon_exporters.page import console_for  # noqa: PLC0415
+
+        print_evaluation(evaluation, console_for(_stdout()))
+    else:
+        _stdout()
+        text = render_evaluation_json(evaluation) if fmt == "json" else render_evaluation_markdown(evaluation)
+        click.echo(text.encode("utf-8", "backslashreplace"), nl=False)
 
 
 def _stdout() -> TextIO:
