@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -27,7 +29,7 @@ class Probe:
         for number, module in enumerate(m for m in model.modules() if isinstance(m, ACTIVATIONS)):
             module.register_forward_hook(self._hook(number))
 
-    def _hook(self, number: int):  # type: ignore[no-untyped-def]
+    def _hook(self, number: int) -> Callable[[nn.Module, object, Tensor], None]:
         def keep(_module: nn.Module, _inputs: object, output: Tensor) -> None:
             self._last[number] = output.detach()
 

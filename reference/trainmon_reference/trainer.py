@@ -1,6 +1,7 @@
-"""The trainer: one loop that reads top to bottom. Forward and backward over micro-batches, unscale, clip, step,
-schedule, report; then validation, early stopping, checkpoint. Faults are asked at each point where something can go
-wrong.
+"""The trainer: one loop that reads top to bottom.
+
+Forward and backward over micro-batches, unscale, clip, step, schedule, report; then validation, early stopping,
+checkpoint. Faults are asked at each point where something can go wrong.
 
 After the training-loop anatomy and the recipes of the two source documents (see `sheets/training-loop-architecture`).
 """

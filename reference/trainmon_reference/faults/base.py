@@ -1,5 +1,7 @@
-"""What goes wrong in a run, injected at a known step. A fault is a set of hooks that the trainer calls; it changes
-nothing else."""
+"""What goes wrong in a run, injected at a known step.
+
+A fault is a set of hooks that the trainer calls; it changes nothing else.
+"""
 
 from __future__ import annotations
 
