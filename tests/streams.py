@@ -157,6 +157,13 @@ def exploding(seed: int = 0) -> dict[str, list[float | None]]:
     return run
 
 
+def growing(seed: int = 0) -> dict[str, list[float | None]]:
+    """From step 400 on the norm grows by 5 % a step, up to 150 times, and the loss stays in its noise."""
+    run = base(seed=seed)
+    factor = np.exp(np.minimum(5.0, 0.05 * np.maximum(0, np.arange(700) - 400)))
+    return {**run, "grad_norm": (np.array(run["grad_norm"]) * factor).tolist()}
+
+
 def bad_start(seed: int = 0) -> dict[str, list[float | None]]:
     """Norms over ten orders of magnitude from the first row, in a run that learns nothing."""
     rng = np.random.default_rng(seed)
@@ -319,6 +326,7 @@ AILING: Mapping[str, Callable[[int], dict[str, list[float | None]]]] = {
     "loss-scale-collapse": collapsing_scale,
     "grad-start": bad_start,
     "grad-explosion": exploding,
+    "grad-growth": growing,
     "grad-spike": gradient_spike,
     "loss-spike": spike,
     "divergence": rising,

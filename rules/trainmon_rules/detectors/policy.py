@@ -15,6 +15,9 @@ ANSWERS = (
 """Roles that only runs have whose policy is a language model, or anything else that is tuned on answers."""
 
 
+RLHF = "rlhf"
+"""In the name of a reward (TRL's `objective/rlhf_reward`): the policy's answers are what is rewarded."""
+
 NO_ANSWERS = "nothing says that the run tunes a policy on answers (--set preference_method=…)"
 
 
@@ -26,7 +29,9 @@ def tunes_answers(detector: Detector, block: Block, at: int) -> bool:
     """
     if detector.setting("preference_method") is not None:
         return True
-    return any(len(detector.peer(role, block, at, 1)) for role in ANSWERS)
+    if any(len(detector.peer(role, block, at, 1)) for role in ANSWERS):
+        return True
+    return any(RLHF in tag for tag, _ in detector.peer.every("reward", block, at, 1))
 
 
 def rose(view: View, reports: int) -> tuple[float, float] | None:
