@@ -58,8 +58,9 @@ class Incident:
 
     @property
     def severity(self) -> Severity:
-        """The worst severity among its findings."""
-        return max(f.severity for f in self.findings)
+        """The worst severity among its findings; teeth of a sawtooth are no reason for a page."""
+        worst = max(f.severity for f in self.findings)
+        return min(worst, Severity.WARNING) if _is_saw(self.lead) else worst
 
     @property
     def causal(self) -> tuple[Finding, ...]:

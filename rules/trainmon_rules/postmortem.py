@@ -156,12 +156,15 @@ def _time(value: float) -> float | None:
 
 
 def _over(incident: Incident) -> tuple[int | None, str | None]:
-    """Return when an incident was over, and how it ended (or how much is back) in the words of what came back least."""
+    """Return when an incident was over, and how it ended (or how much is back).
+
+    In the words of the naming finding if nothing came back less, else of what came back least.
+    """
     least = [f for f in incident.findings if f.grade is incident.grade]
     if incident.state is not State.RESOLVED:
         return None, _so_far(incident, least) if incident.grade else None
     last = max(incident.findings, key=lambda f: (f.resolved_step or 0, f is incident.lead))
-    how = last if last in least else max(least, key=lambda f: (f is incident.lead, f.resolved_step or 0))
+    how = max(least, key=lambda f: (f is incident.lead, f.resolved_step or 0))
     return last.resolved_step, how.recovery
 
 

@@ -11,7 +11,8 @@ non-finite gradient norm beside it, makes it critical. A validation loss alone s
 
 When it is wrong: an fp16 loss scaler makes single gradient norms infinite by design, and skips those steps. A
 lone non-finite gradient norm beside a finite loss is therefore silent where a loss scale is logged (fewer than
-25 in a row) and needs three in a row elsewhere. NaN in a side metric is not looked at.
+25 in a row) and needs three in a row elsewhere. One that is 0 again is not over where no other number has been
+finite: nothing is trained there. NaN in a side metric is not looked at.
 
 Fixes: find the first bad step (`torch.autograd.set_detect_anomaly`), clip the gradient norm, lower the rate,
 look at the batch, check log(0) and division by zero in the loss.
@@ -78,6 +79,8 @@ class NonFinite(Detector):
     def _scan(self, block: Block, bad: list[bool]) -> Iterator[Finding]:
         for i, is_bad in enumerate(bad):
             if not is_bad:
+                if self.open is not None and self._is_still_dead(float(block.value[i])):
+                    continue
                 self.run = self.masked = 0
                 self.zeros += 1
                 self.alive = self.alive or block.value[i] != 0.0
@@ -97,6 +100,10 @@ class NonFinite(Detector):
             if found is not None:
                 self.open = found
                 yield found
+
+    def _is_still_dead(self, value: float) -> bool:
+        """Whether a gradient norm of exactly 0 follows where none but 0 has been finite: that is no recovery."""
+        return self.series.role == "grad_norm" and value == 0.0 and not self.alive
 
     def _judge(self, block: Block, i: int) -> Finding | None:
         if self.series.role == "grad_norm":

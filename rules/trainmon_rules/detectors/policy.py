@@ -10,13 +10,14 @@ from trainmon_rules.series import Block, View
 from trainmon_rules.series.robust import median
 
 ANSWERS = (
-    "reward_margin", "reward_accuracy", "implicit_reward", "logps", "reward_zero_std", "answer_length", "answers_cut",
+    "reward_margin", "reward_accuracy", "implicit_reward", "logps", "reward_zero_std", "reward_spread",
+    "answer_length", "answers_cut",
 )  # fmt: skip
 """Roles that only runs have whose policy is a language model, or anything else that is tuned on answers."""
 
 
-RLHF = "rlhf"
-"""In the name of a reward (TRL's `objective/rlhf_reward`): the policy's answers are what is rewarded."""
+RLHF = ("objective/", "ppo/mean_", "rlhf")
+"""In the names under which TRL's trainers log rewards and divergences of a policy that answers."""
 
 NO_ANSWERS = "nothing says that the run tunes a policy on answers (--set preference_method=…)"
 
@@ -31,7 +32,8 @@ def tunes_answers(detector: Detector, block: Block, at: int) -> bool:
         return True
     if any(len(detector.peer(role, block, at, 1)) for role in ANSWERS):
         return True
-    return any(RLHF in tag for tag, _ in detector.peer.every("reward", block, at, 1))
+    tags = [detector.series.tag, *(tag for tag, _ in detector.peer.every("reward", block, at, 1))]
+    return any(word in tag for tag in tags for word in RLHF)
 
 
 def rose(view: View, reports: int) -> tuple[float, float] | None:
