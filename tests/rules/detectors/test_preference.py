@@ -64,6 +64,13 @@ def test_a_margin_beyond_what_the_loss_sees_is_listed():
     assert f.severity is Severity.INFO
 
 
+@pytest.mark.parametrize(("fall", "count"), [(0.5, 0), (1.1, 1)])
+@pytest.mark.parametrize("seed", range(3))
+def test_half_of_what_the_margin_had_gained_is_the_border(fall, count, seed):
+    run = with_(preference(seed=seed), "rewards/margins", lambda i, v: v - fall)  # from 1.5
+    assert len(findings(run, "preference-margin")) == count
+
+
 # ------------------------------------------------------------------ displacement
 @pytest.mark.parametrize("seed", range(3))
 def test_both_answers_lose_likelihood(seed):
@@ -113,6 +120,14 @@ def test_each_divergence_by_its_own_unit(tag, before, after, severity):
     run[tag] = (level * np.exp(rng().normal(0, 0.1, 700))).tolist()
     [f] = findings(run, "policy-kl")
     assert (f.onset_step, f.severity) == (300, severity)
+
+
+@pytest.mark.parametrize(("after", "count"), [(0.6, 0), (1.5, 1)])
+def test_ten_times_the_level_counts_from_one_nat_on(after, count):
+    run = policy()
+    level = np.where(np.arange(700) < 300, 0.01, after)
+    run["kl"] = (level * np.exp(rng().normal(0, 0.1, 700))).tolist()
+    assert [f.detected_step for f in findings(run, "policy-kl")] == [319] * count
 
 
 @pytest.mark.parametrize("tag", ["policy/approxkl_avg", "objective/kl", "kl", "objective/non_score_reward"])
