@@ -90,7 +90,9 @@ def test_quiet_on(tail, seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("change", ["another accumulation", "clipped at 1", "a rate that falls in steps", "dropout off"])
+@pytest.mark.parametrize(
+    "change", ["another accumulation", "clipped at 1", "a rate that falls in steps", "dropout off"]
+)
 def test_quiet_on_levels_that_move_for_a_reason(change, seed):
     """Norms of large batches hardly scatter, so that a factor of two is dozens of standard deviations."""
     rng, n = np.random.default_rng(seed), 3000

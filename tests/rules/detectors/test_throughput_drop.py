@@ -316,9 +316,9 @@ def twin(seconds):
         else:
             k = len(cells) // 8
             usual = np.median(cells[:-k]) if k else np.inf
-            if len(cells) >= 16 and (rise := rises(cells[:-k], cells[-k:], usual, np.log1p(0.04))):
-                if np.median(level) - usual >= rise / 2:
-                    return 16 * turning(cells, usual + rise / 2, rise), count - 1
+            rise = rises(cells[:-k], cells[-k:], usual, np.log1p(0.04)) if len(cells) >= 16 else 0.0
+            if rise and np.median(level) - usual >= rise / 2:
+                return 16 * turning(cells, usual + rise / 2, rise), count - 1
         count += 4 if count < 256 else 16
     return None
 
