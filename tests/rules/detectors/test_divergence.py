@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.engine import findings, session
+from tests.engine import block_ends, findings, session
 from trainmon_rules.detectors.levels import far_from_start, median_error
 
 RULE = "divergence"
@@ -177,9 +177,7 @@ def twin(x):
     At each look the median of the last reports against the lowest median of three times as many that ended earlier.
     """
     start, best, young, looks, error, sharp = np.median(x[:5]), np.inf, [], 0, np.inf, np.inf
-    for end in range(12, len(x) + 1):
-        if end % (1 if end <= 64 else 4 if end <= 256 else 16 if end <= 1024 else 64):
-            continue
+    for end in block_ends(len(x), 12):
         m = 5 if end < 160 else 20
         if end >= 2 * m:
             young.append((end, np.median(x[max(0, end - 3 * m) : end])))

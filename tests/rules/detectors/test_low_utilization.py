@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.engine import session
+from tests.engine import block_ends, session
 from tests.rules.detectors.speed import found, told
 from trainmon_rules.engine import Session
 from trainmon_rules.points import Batch, chunk
@@ -162,9 +162,7 @@ def test_what_it_lacks_is_told():
 def twin(x):
     """The rule in its obvious form, of one GPU without wall times, beside a loss in each row: (onset, detected)."""
     since = None
-    for end in range(32, len(x) + 1):  # training is seen to go on from the second report on
-        if end % (1 if end <= 64 else 4 if end <= 256 else 16):
-            continue
+    for end in block_ends(len(x), 32):  # training is seen to go on from the second report on
         low = np.median(x[end - 30 : end]) < 50
         begun = max(range(end - 30, end), key=lambda k: sum(1 if v < 50 else -1 for v in x[k:end]))
         since = None if not low else begun if since is None else since

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.engine import session
+from tests.engine import block_ends, session
 from tests.rules.detectors.speed import clock, found, noisy, told
 from trainmon_rules.detectors.periodic_stall import Pause, regular
 from trainmon_rules.state import Settings
@@ -175,10 +175,6 @@ def test_what_it_lacks_is_told():
 
 
 # ------------------------------------------------------------------------------------------------------ slow twin
-def block_ends(n):
-    return [e for e in range(1, n + 1) if e % (1 if e <= 64 else 4 if e <= 256 else 16 if e <= 1024 else 64) == 0]
-
-
 def twin(x):
     """The rule in its obvious form, for logged step times: the report at which pauses are first told."""
     usual, pauses, ends = math.nan, [], set(block_ends(len(x)))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.ailing_outcomes import cut_answers, displaced, lost_margin, policy, preference, runaway_policy
-from tests.engine import session
+from tests.engine import block_ends, session
 from tests.streams import batch, findings, steps
 from trainmon_rules.detectors.policy import NO_ANSWERS
 from trainmon_rules.diagnosis import Knowledge
@@ -377,9 +377,7 @@ def test_quiet_on_a_chosen_reward_that_falls_no_further_than_the_margin_gained(s
 def twin(x):
     """The rule in its obvious form, for answers cut at the limit: (detected, worst, resolved) of each finding."""
     found, limit = [], None
-    for end in range(20, len(x) + 1):
-        if end % (1 if end <= 64 else 4 if end <= 256 else 16):
-            continue
+    for end in block_ends(len(x), 20):
         last = np.array(x[end - 20 : end])
         worse = next((v for v in (0.98, 0.9) if np.quantile(last, 0.25) > v), None)
         if limit is not None and np.median(last) < 0.8 * limit:

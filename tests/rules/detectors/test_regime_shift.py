@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from tests.engine import block_ends, incidents
 from tests.engine import findings as engine_findings
-from tests.engine import incidents
 from tests.streams import base, findings, steps, steps_up, validation_steps_up
 from trainmon_rules.detectors.steps import LEAST, is_step, place
 from trainmon_rules.findings import Severity, State
@@ -203,9 +203,7 @@ def test_validation_that_steps_is_not_where_nothing_explains_it():
 def slow_first(y):
     """Where a step is first told, at every block end, without the short cuts: (onset, detected)."""
     looked = 0
-    for end in range(36, len(y) + 1):
-        if end % (1 if end <= 64 else 4 if end <= 256 else 16 if end <= 1024 else 64):
-            continue
+    for end in block_ends(len(y), 36):
         hold, slack, looked = 12 if end < 128 else 24, end - max(looked, end - 256), end
         recent = y[max(0, end - 200 - hold - slack) : end]
         if len(recent) < hold + slack + LEAST:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine import incidents, session
+from tests.engine import block_ends, incidents, session
 from tests.rules.detectors.speed import clock, found, noisy, told
 from trainmon_rules.detectors.cadence import CHECKPOINT, EVALUATION, TRAINING, Cadence, announced
 from trainmon_rules.state import Settings
@@ -165,7 +165,7 @@ def twin(seconds):
     """The rule in its obvious form: one gap after the other, the usual of the last 64 as of a block's end."""
     out, learnt, odd, seen = [], 0.0, None, []
     usual = None
-    ends = {e for e in range(1024) if e % (1 if e <= 64 else 4 if e <= 256 else 16) == 0}
+    ends = set(block_ends(len(seconds)))
     for row, gap in enumerate(seconds[1:], start=1):
         known = len(seen)
         if usual is not None and gap > max(60.0, 2 * usual) and known >= 3:
