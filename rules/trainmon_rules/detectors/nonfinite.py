@@ -31,6 +31,7 @@ import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.findings import Finding, Severity
+from trainmon_rules.incidents import HELD_OUT
 from trainmon_rules.series import Block, Series
 from trainmon_rules.strict import strict
 from trainmon_rules.vocabulary import RunSettings
@@ -110,7 +111,7 @@ class NonFinite(Detector):
             return self._judge_gradient(block, i)
         gradient = self.peer("grad_norm", block, i, 1).value
         gradient_too = len(gradient) == 1 and not np.isfinite(gradient[0])
-        critical = self.series.role != "val_loss" and (self.run >= self.params.critical_after or gradient_too)
+        critical = self.series.role not in HELD_OUT and (self.run >= self.params.critical_after or gradient_too)
         return self._open_or_raise(block, i, critical, bool(gradient_too))
 
     def _judge_gradient(self, block: Block, i: int) -> Finding | None:

@@ -94,6 +94,18 @@ def test_it_is_resolved_when_they_come_back():
     assert 500 <= f.resolved_step <= 511
 
 
+@pytest.mark.parametrize(("level", "resolved"), [(0.45, None), (0.35, 511)])
+def test_two_fifths_are_the_border_of_coming_back(level, resolved):
+    values = step_up(0.1, 0.7, noise=0.002)
+    values[500:] += level - 0.7
+    assert steps(told(values)) == [(300, 319, resolved)]
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.45, 0), (0.55, 1)])
+def test_one_half_is_the_border(share, count):
+    assert len(told(step_up(0.1, share))) == count
+
+
 # ------------------------------------------------------------------ it is blind
 def needs(columns, answers=None):
     [report] = report_runs(session(columns, settings=Settings.default(answers)), Knowledge.load())
