@@ -10,10 +10,10 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from trainmon.debug import debugging
 from trainmon.discovery.runs import RunSpec, SourceSpec, discover, distinct
 from trainmon.readers import HEAD, Reader, sniff
 from trainmon.sources import read_pieces
+from trainmon_rules.debug import debugging
 from trainmon_rules.diagnosis import Knowledge
 from trainmon_rules.engine import Session
 from trainmon_rules.errors import BadInput

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
+from trainmon_rules import guarded
 from trainmon_rules.attempts import Segment
 from trainmon_rules.clock import Clock
 from trainmon_rules.detectors import DETECTORS, Detector
@@ -128,7 +129,7 @@ class Session:
         for attempt in run.attempts:
             for t in attempt.tracked.values():
                 for d in (*t.detectors, *t.waiting):
-                    found = d.standing()
+                    found = guarded.standing(run.failures, t, d)
                     if found is not None and (said := run.findings.get(found.key)) and said.state is State.FIRING:
                         run.findings[found.key] = self._as_told(found)
 
@@ -276,8 +277,8 @@ class Session:
     # ------------------------------------------------------------------ judging
     def _judge(self, run: Run, t: Tracked) -> Iterable[Finding]:
         for block in t.series.blocks():
-            for d in t.detectors:
-                yield from d.update(block)
+            for d in tuple(t.detectors):
+                yield from guarded.update(run.failures, t, d, block)
             if t.waiting:
                 t.queue.append(block)
         if t.queue and t.series.count - t.queue[0].start > ACROSS_RING:  # another source is silent: wait no longer
@@ -289,8 +290,8 @@ class Session:
         changed = False
         for attempt, t in run.queued:
             for head in self._ready_blocks((number, attempt.number), t):
-                for d in t.waiting:
-                    for found in d.update(head):
+                for d in tuple(t.waiting):
+                    for found in guarded.update(run.failures, t, d, head):
                         changed = True
                         run.keep(self._as_told(found))
             t.series.wanted = t.queue[0].start if t.queue else None

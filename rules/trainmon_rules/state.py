@@ -22,6 +22,9 @@ from trainmon_rules.rules import load_rules
 from trainmon_rules.series import EMPTY, Block, Series, View
 from trainmon_rules.vocabulary import RunSettings
 
+Failures = dict[tuple[int, int, str, str, str], str]
+"""Faults of ours: attempt, step, source, tag and rule that each befell, and what was raised, in a line."""
+
 ACROSS_RING = 1_000_000  # points a companion keeps while another source lags behind, and a series to be compared
 MAX_WHOLE = 64  # series of a session that keep so many points for a comparison
 MAX_RUNS = 1_000  # a source; what follows is counted, not kept
@@ -105,6 +108,7 @@ class Run:
     dropped_points: int = 0  # of series over the limit
     dropped_findings: int = 0
     given_up: set[str] = field(default_factory=set)  # rules that waited too long for another source
+    failures: Failures = field(default_factory=dict)  # what was switched off because of a fault of ours
     queued: list[tuple[Attempt, Tracked]] = field(default_factory=list)  # series with blocks that wait
     finishes: dict[str, str] = field(default_factory=dict)  # why it is over, by source
     first_step: int | None = None

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 SAMPLE = Path(__file__).parents[1] / "data" / "samples" / "nan-after-explosion.jsonl"
-CLEAN = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "FORCE_COLOR", "NO_COLOR", "TRAINMON_DEBUG")}
+CLEAN = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "FORCE_COLOR", "NO_COLOR")}
 
 
 def trainmon(*args, stdin=None, cwd=None, **environ):

@@ -56,7 +56,7 @@ class GradSpike(Excursion):
 
     def opens(self, block: Block, at: int, baseline: Baseline, hits: list[Hit]) -> Severity | None:
         """Open at the second hit if the ratio is large enough for this phase of the run."""
-        ratio = math.exp(min(hits[-1].excess, 700.0))
+        ratio = self._ratio(baseline, hits[-1])
         if len(hits) < HITS or ratio < self.params.ratio or not any(h.excess > baseline.threshold for h in hits):
             return None
         if ratio < self.params.hundredfold and (block.start + at < self.params.early or self.warming_up(block, at)):
@@ -89,16 +89,27 @@ class GradSpike(Excursion):
     def measured(self, baseline: Baseline, peak: Hit) -> tuple[str, dict[str, Any]]:
         """Return how many times the level before the peak is, and the numbers."""
         level = self.natural(baseline.level)
+        ratio = _over(peak.value, level)
         evidence = {
             "level before": level,
             "peak": peak.value,
             "peak step": peak.step,
-            "ratio": peak.value / level,
+            "ratio": ratio,
             "threshold": self.natural(baseline.level + baseline.threshold),
             "baseline points": baseline.count,
         }
-        return f"{short(peak.value / level, 3)} times, peak at step {peak.step}", evidence
+        return f"{short(ratio, 3)} times, peak at step {peak.step}", evidence
 
     def natural(self, judged: float) -> float:
-        """Return a logarithm as the norm that was logged."""
-        return math.exp(min(judged, 700.0))
+        """Return a logarithm as the norm that was logged; a role of a user's rule may be judged as it is."""
+        return math.exp(min(judged, 700.0)) if self.series.log else super().natural(judged)
+
+    def _ratio(self, baseline: Baseline, hit: Hit) -> float:
+        if self.series.log:
+            return math.exp(min(hit.excess, 700.0))
+        return abs(_over(hit.value, self.natural(baseline.level)))
+
+
+def _over(value: float, level: float) -> float:
+    """Return how many times a level a value is; infinite for a level of 0."""
+    return value / level if level else math.inf
