@@ -88,6 +88,12 @@ def size_of(found: Iterable[RunSpec]) -> int:
     return total
 
 
+def files_of(found: Iterable[RunSpec]) -> Iterator[Path | int]:
+    """Yield the files that runs are read from; standard input as its descriptor."""
+    for path in (p for spec in found for source in spec.sources for p in source.paths):
+        yield path if str(path) != "-" else 0
+
+
 def replay_found(
     found: Iterable[RunSpec],
     errors: Iterable[SourceError] = (),
