@@ -22,10 +22,13 @@ MAX_FAILURES = 1_000  # a run: of more only the detectors are switched off
 def update(failures: Failures, t: Tracked, d: Detector, block: Block) -> Iterator[Finding]:
     """Yield what a detector finds in a block, up to where it fails."""
     try:
+        t.series.shown = block.start + len(block)
         yield from d.update(block)
     except Exception as error:  # noqa: BLE001 - whatever it is, the others go on
         view = t.series.before(block_start(block.start) + 1, 1)  # however the block was cut
         _switch_off(failures, t, d, error, int((view.step if len(view) else block.step)[0]))
+    finally:
+        t.series.shown = None
 
 
 def standing(failures: Failures, t: Tracked, d: Detector) -> Finding | None:
