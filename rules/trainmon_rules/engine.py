@@ -89,6 +89,8 @@ class Session:
         src.problem_count += len(batch.problems)
         src.problems.extend(batch.problems[: max(0, MAX_PROBLEMS - len(src.problems))])
         changed: dict[int, Run] = {}
+        for run in self.runs:
+            run.standing.clear()
         with np.errstate(all="ignore"):  # numbers like ±1e308 are data; what they overflow to is looked at
             for segment in src.splitter.split(batch):
                 if self._is_too_many(src, segment):
@@ -126,12 +128,13 @@ class Session:
             self._refresh(run)
 
     def _refresh(self, run: Run) -> None:
+        run.standing.clear()
         for attempt in run.attempts:
             for t in attempt.tracked.values():
                 for d in (*t.detectors, *t.waiting):
                     found = guarded.standing(run.failures, t, d)
                     if found is not None and (said := run.findings.get(found.key)) and said.state is State.FIRING:
-                        run.findings[found.key] = self._as_told(found)
+                        run.standing[found.key] = self._as_told(found)
 
     def _as_told(self, found: Finding) -> Finding:
         """Return the finding with the severity that the user gave its rule, if any."""
@@ -167,10 +170,19 @@ class Session:
         return run
 
     def _end_run(self, src: Source) -> None:
-        """The source has begun another run: what was firing in the old one has ended with it."""
+        """The source has begun another run: what is firing in the old one ends with it, once all of it was judged."""
         run = self.runs[src.run]
-        self._refresh(run)
-        run.end((src.name,))
+        run.ending.add(src.name)
+        self._end_left(run)
+
+    def _end_left(self, run: Run) -> None:
+        """End what sources have left, as far as none of their points wait for another source."""
+        over = run.ending - {t.series.source for _, t in run.queued if t.queue}
+        if over:
+            self._refresh(run)
+            run.end(over)
+            run.standing.clear()
+            run.ending -= over
 
     def _take(self, src: Source, run: Run, segment: Segment) -> bool:
         for event in segment.events:
@@ -296,6 +308,7 @@ class Session:
                         run.keep(self._as_told(found))
             t.series.wanted = t.queue[0].start if t.queue else None
         run.queued = [(attempt, t) for attempt, t in run.queued if t.queue]
+        self._end_left(run)
         return changed
 
     def _ready_blocks(self, at: tuple[int, int], t: Tracked) -> Iterable[Block]:

@@ -104,6 +104,8 @@ class Run:
     answers: Mapping[str, Any] = field(default_factory=dict)  # of the user; they go before what sources say
     said: dict[str, RunSettings] = field(default_factory=dict)  # hyper-parameters, by source
     findings: dict[tuple[str, str, str, int, int], Finding] = field(default_factory=dict)
+    standing: dict[tuple[str, str, str, int, int], Finding] = field(default_factory=dict)  # as a report shows them
+    ending: set[str] = field(default_factory=set)  # sources that have left it, but of which points still wait
     points: int = 0
     dropped_points: int = 0  # of series over the limit
     dropped_findings: int = 0
@@ -152,7 +154,8 @@ class Run:
 
         Of several sources that tell the same run, the one of the lowest rank speaks for each of its roles.
         """
-        return group(self.name, visible(f for f in self.findings.values() if not self._spoken_for(f)))
+        now = (self.standing.get(key, f) for key, f in self.findings.items())
+        return group(self.name, visible(f for f in now if not self._spoken_for(f)))
 
     def _spoken_for(self, f: Finding) -> bool:
         """Whether a richer source has the finding's role, and hadn't ended when it began."""
@@ -191,7 +194,7 @@ class Run:
         """Say that nothing more will come from these sources: what is firing in them ends with them."""
         for key, f in self.findings.items():
             if f.source in sources and f.state is State.FIRING:
-                self.findings[key] = f.changed(state=State.ENDED)
+                self.findings[key] = self.standing.pop(key, f).changed(state=State.ENDED)
 
     def attempt(self, number: int) -> Attempt:
         """Return the attempt, opening it (and those before) if need be."""

@@ -67,6 +67,20 @@ def test_row_by_row_is_the_same_as_at_once(name):
     assert story(sessions(columns, range(2000))) == story(sessions(columns))
 
 
+@pytest.mark.parametrize("name", DETECTORS)
+def test_a_report_in_between_changes_nothing(name):
+    columns = AILING[name](0)
+    asked, rest = Session("run", SETTINGS), sessions(columns, range(0, 2000, 7))
+    asked.open("log")
+    for a in range(0, max(map(len, columns.values())), 7):
+        asked.feed("log", batch(columns, a, a + 7))
+        asked.refresh()
+    assert story(asked) == story(rest)
+    for session in (asked, rest):
+        session.end()
+    assert story(asked) == story(rest)
+
+
 def hasty(rule):
     """The rule with whole-numbered parameters so small that it decides within its first reports."""
     small = {k: min(v, 4) for k, v in DETECTORS[rule.detector].parameters().items() if type(v) is int}
