@@ -117,7 +117,7 @@ def report_incident(
             diagnosis = guarded.diagnosis(incident, run, knowledge)
     d = diagnosis
     resolved_step, recovery = _over(incident)
-    first = min(incident.findings, key=lambda f: (f.detected_step, f.row))
+    first = incident.detected
     return IncidentReport(
         id=incident.id,
         rule=lead.rule,

@@ -118,7 +118,9 @@ class Series:
     retain: int = RING
     count: int = 0
     history: History = field(default_factory=History)
-    shown: int | None = None  # index of the first point that the detector asked now hasn't been shown; None: no detector
+    shown: int | None = (
+        None  # index of the first point that the detector asked now hasn't been shown; None: no detector
+    )
     baseline: Baseline | None = None
     wanted: int | None = None  # index of the first point that a waiting detector hasn't been shown
     over: int = 0  # points above the baseline's threshold so far
