@@ -110,11 +110,15 @@ def batch(columns: Mapping[str, Sequence[float]], start: int = 0, stop: int | No
 
 
 def sessions(
-    columns: Mapping[str, Sequence[float]], cuts: Sequence[int] = (), every: int = 1, pickled: bool = False
+    columns: Mapping[str, Sequence[float]],
+    cuts: Sequence[int] = (),
+    every: int = 1,
+    pickled: bool = False,
+    settings: Settings = SETTINGS,
 ) -> Session:
     """Feed the columns to the engine, cut before the given rows; optionally through a snapshot at each cut."""
     n = max(len(v) for v in columns.values())
-    session = Session("run", SETTINGS)
+    session = Session("run", settings)
     session.open("log")
     for a, b in itertools.pairwise([0, *sorted({c for c in cuts if 0 < c < n}), n]):
         session.feed("log", batch(columns, a, b, every))

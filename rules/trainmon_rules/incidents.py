@@ -69,9 +69,14 @@ class Incident:
         return tuple(f for f in self.findings if family not in EXPLAINED_BY.get(f.family, ()))
 
     @property
+    def detected(self) -> Finding:
+        """The finding that was decided first."""
+        return min(self.findings, key=lambda f: (f.detected_step, f.row))
+
+    @property
     def onset(self) -> Finding:
-        """The finding with the earliest onset."""
-        return min(self.causal, key=lambda f: (f.onset_step, f.row, f.rule, f.tag))
+        """The finding with the earliest onset, among the causal ones and the one decided first."""
+        return min((*self.causal, self.detected), key=lambda f: (f.onset_step, f.row, f.rule, f.tag))
 
     @property
     def precursors(self) -> tuple[Finding, ...]:

@@ -17,16 +17,28 @@ class GradExcursion(Excursion):
     def measured(self, baseline: Baseline, peak: Hit) -> tuple[str, dict[str, Any]]:
         """Return how many times the level before the peak is, and the numbers."""
         level = self.natural(baseline.level)
+        ratio = _over(peak.value, level)
         evidence = {
             "level before": level,
             "peak": peak.value,
             "peak step": peak.step,
-            "ratio": peak.value / level,
+            "ratio": ratio,
             "threshold": self.natural(baseline.level + baseline.threshold),
             "baseline points": baseline.count,
         }
-        return f"{short(peak.value / level, 3)} times, peak at step {peak.step}", evidence
+        return f"{short(ratio, 3)} times, peak at step {peak.step}", evidence
 
     def natural(self, judged: float) -> float:
-        """Return a logarithm as the norm that was logged."""
-        return math.exp(min(judged, 700.0))
+        """Return a logarithm as the norm that was logged; a role of a user's rule may be judged as it is."""
+        return math.exp(min(judged, 700.0)) if self.series.log else super().natural(judged)
+
+    def ratio(self, baseline: Baseline, hit: Hit) -> float:
+        """Return how many times its level a hit is."""
+        if self.series.log:
+            return math.exp(min(hit.excess, 700.0))
+        return abs(_over(hit.value, self.natural(baseline.level)))
+
+
+def _over(value: float, level: float) -> float:
+    """Return how many times a level a value is; infinite for a level of 0."""
+    return value / level if level else math.inf

@@ -20,7 +20,6 @@ are log-normal; the lead over the loss: BLOOM and OLMo 2.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -55,7 +54,7 @@ class GradSpike(GradExcursion):
 
     def opens(self, block: Block, at: int, baseline: Baseline, hits: list[Hit]) -> Severity | None:
         """Open at the second hit if the ratio is large enough for this phase of the run."""
-        ratio = math.exp(min(hits[-1].excess, 700.0))
+        ratio = self.ratio(baseline, hits[-1])
         if len(hits) < HITS or ratio < self.params.ratio or not any(h.excess > baseline.threshold for h in hits):
             return None
         if ratio < self.params.hundredfold and (block.start + at < self.params.early or self.warming_up(block, at)):
