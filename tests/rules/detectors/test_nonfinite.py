@@ -68,3 +68,19 @@ def test_a_gradient_that_is_only_ever_zero_or_nan_is_dead():
     rows = {"loss": [208.4, 208.5, 209.2, 208.8], "grad_norm": [0.0, 0.0, NAN, 0.0]}
     assert findings(RULE, rows)[0][:3] == ("critical", 2, 2)
     assert findings(RULE, {**rows, "loss_scale": [1024.0] * 4}) == []
+
+
+def every_other(n=60, at=20, period=2):
+    return [2.0 + 0.01 * (i % 7) if i < at or i % period else NAN for i in range(n)]
+
+
+def test_every_second_report_not_finite_is_critical_once_it_is_half_of_twenty():
+    found = [f for f in session({"loss": every_other()}).runs[0].findings.values() if f.rule == "nonfinite"]
+    first = next(f for f in found if str(f.severity) == "critical")
+    assert first.detected_step == 38  # the tenth since step 20
+    assert "10 of the last 20 reports" in first.summary
+
+
+def test_every_third_report_not_finite_stays_a_warning():
+    found = [f for f in session({"loss": every_other(period=3)}).runs[0].findings.values() if f.rule == "nonfinite"]
+    assert {str(f.severity) for f in found} == {"warning"}

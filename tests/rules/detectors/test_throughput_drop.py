@@ -50,7 +50,7 @@ def test_it_is_a_note_until_it_has_lasted():
 @pytest.mark.parametrize(("share", "detected"), [(1.05, 4095), (1.08, 4095)])
 @pytest.mark.parametrize("seed", range(3))
 def test_five_percent_of_a_short_run_are_told_after_some_minutes(seed, share, detected):
-    x = stepped(0.5, 0.5 * share, 5000, seed=seed, noise=0.02)
+    x = stepped(0.5, 0.5 * share, 5000, 2500, seed, noise=0.02)
     [(severity, onset, at, end)] = told(RULE, {"step_time": x})
     assert (severity, end) == ("info", None)
     assert abs(onset - 2500) <= 64
@@ -59,7 +59,7 @@ def test_five_percent_of_a_short_run_are_told_after_some_minutes(seed, share, de
 
 @pytest.mark.parametrize("seed", range(3))
 def test_forty_percent_of_a_few_minutes_are_told(seed):
-    [(severity, onset, at, end)] = told(RULE, {"step_time": stepped(0.5, 0.7, 1000, seed=seed, noise=0.02)})
+    [(severity, onset, at, end)] = told(RULE, {"step_time": stepped(0.5, 0.7, 1000, 500, seed, noise=0.02)})
     assert (severity, end) == ("info", None)
     assert abs(onset - 500) <= 32
     assert at < 800
