@@ -106,6 +106,8 @@ class FrozenLoss(Detector):
             evidence["gradient norm"] = float(norm[-1])
             beside = ", beside a gradient norm of 0" if (norm == 0).all() else ""
         ask = "" if tie.value else ": are all labels masked?"
-        summary = f"{self.series.tag} is exactly {short(tie.value, 6)} in every report since step {tie.step}{beside}{ask}"
+        summary = (
+            f"{self.series.tag} is exactly {short(tie.value, 6)} in every report since step {tie.step}{beside}{ask}"
+        )
         self.open = self.finding(block, tie.at, summary, evidence, tie.step, tie.time)
         return self.open

@@ -188,7 +188,9 @@ class GradVanishing(Detector):
         if len(x) < ZEROS or not math.isfinite(self.later):
             return False
         a, b = x[: ZEROS // 2], x[ZEROS // 2 :]
-        return float(b.mean()) >= float(a.mean()) - SURE * math.hypot(float(a.std()), float(b.std())) / math.sqrt(len(a))
+        return float(b.mean()) >= float(a.mean()) - SURE * math.hypot(float(a.std()), float(b.std())) / math.sqrt(
+            len(a)
+        )
 
     def _onset(self, end: int, limit: float) -> tuple[int, float]:
         """The first report of the stretch below the limit, as far back as the ring goes."""

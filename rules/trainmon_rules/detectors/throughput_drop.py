@@ -1,7 +1,7 @@
 """throughput-drop: the run is lastingly slower than its own past.
 
-What it detects: a rise of the time a step by a half over the last 8 stretches, by a quarter over 12, by 15 % over 20, or
-by 4 % over 64 (or over the last eighth of a longer run), against the level of at least as many before. A stretch is 14
+What it detects: a rise of the time a step by a half over the last 8 stretches, by a quarter over 12, by 15 % over 20,
+or by 4 % over 64 (or over the last eighth of a longer run), against the level of at least as many before. A stretch is 14
 to 28 seconds of reports and a good half of the 64 must be slow, so 5 % are told after 10 to 20 minutes. The rise must
 also be six times its standard error, which follows from the run's own noise, and half as large again as what the pace
 has gone up and down before.
@@ -180,7 +180,9 @@ class ThroughputDrop(Detector):
         rise = median(window) - usual
         if rise < least or median(window[-max(LAST, m // 4) :]) - usual < rise / 2:
             return 0.0
-        usual_windows = max(LAST, min(m, len(before) // ROOM))  # shorter ones are noisier, so this errs on the quiet side
+        usual_windows = max(
+            LAST, min(m, len(before) // ROOM)
+        )  # shorter ones are noisier, so this errs on the quiet side
         error = median_error(level_of(before) if m == LAST else before, usual_windows)
         return rise if rise >= max(self.params.errors * error, WANDER * recovered(before, usual_windows)) else 0.0
 

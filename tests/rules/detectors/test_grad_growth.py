@@ -32,7 +32,9 @@ def test_five_percent_a_report_is_found_at_a_multiple_of_sixteen(seed, onset, de
 @pytest.mark.parametrize("pace", [0.012, 0.02])
 @pytest.mark.parametrize("seed", range(4))
 def test_one_or_two_percent_a_report_over_hundreds_are_found_at_a_multiple_of_sixty_four(pace, seed):
-    [(_, onset, at, end)] = findings(RULE, {"loss": loss(seed=seed), "grad_norm": norm(seed=seed) * grown(500, pace, 9)})
+    [(_, onset, at, end)] = findings(
+        RULE, {"loss": loss(seed=seed), "grad_norm": norm(seed=seed) * grown(500, pace, 9)}
+    )
     assert 500 <= onset <= 700
     assert (at + 1) % 64 == 0
     assert at < 900
