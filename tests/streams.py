@@ -325,6 +325,11 @@ def leaks(seed: int = 0, n: int = 700) -> dict[str, list[float | None]]:
     return {**base(n, seed), "gpu_mem_gb": (20 + 0.04 * np.arange(n) + rng.normal(0, 0.2, n)).tolist()}
 
 
+def masked_labels(seed: int = 0, n: int = 700) -> dict[str, list[float | None]]:
+    """From row 400 on loss and gradient norm are exactly 0."""
+    return {**base(n, seed), "loss": [*base(n, seed)["loss"][:400], *[0.0] * (n - 400)]}
+
+
 AILING: Mapping[str, Callable[[int], dict[str, list[float | None]]]] = {
     "nonfinite": nonfinite,
     "loss-scale-collapse": collapsing_scale,
@@ -340,6 +345,7 @@ AILING: Mapping[str, Callable[[int], dict[str, list[float | None]]]] = {
     "oscillation": thrown_about,
     "val-oscillation": thrown_epochs,
     "flat": never_learns,
+    "frozen-loss": masked_labels,
     "plateau": stops_learning,
     "slow": creeps,
     "periodic": sorted_epochs,

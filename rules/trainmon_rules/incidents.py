@@ -230,7 +230,12 @@ def _explains(cause: Finding, effect: Finding, reach: int) -> bool:
     A changed rate leads to an instability soon or not at all. What stops learning does so while it goes on: a spike
     that came back long ago doesn't explain a plateau; one that didn't come back does, if it began with it.
     """
-    if cause.family not in EXPLAINED_BY.get(effect.family, ()) or effect.onset_step < cause.onset_step - reach:
+    if cause.family not in EXPLAINED_BY.get(effect.family, ()):
+        return False
+    if (cause.symptom, effect.symptom) == ("divergence", "plateau") and cause.tag == effect.tag:
+        if effect.severity is Severity.INFO and cause.onset_step <= effect.detected_step:
+            return _lasts_until(cause, effect.detected_step)  # said of a curve that was rising by then
+    if effect.onset_step < cause.onset_step - reach:
         return False
     if effect.family == "instability":
         return effect.onset_step <= cause.onset_step + SOON * reach

@@ -1,8 +1,8 @@
-"""grad-growth: the gradient norm grows steadily for dozens of reports, too slowly for a spike.
+"""grad-growth: the gradient norm grows steadily for dozens or hundreds of reports, too slowly for a spike.
 
 What it detects: five medians of 16 reports in a row, each above the one before by a twelfth of the whole growth at
-least, the last at eight times the first and above anything the norm has been before, while the loss is no better. It
-is looked for at every 16th report.
+least, the last at eight times the first and above anything the norm has been before, while the loss is no better; or
+the same of medians of 64 reports (1 % a report). It is looked for at every 16th and every 64th report.
 
 Why it matters: this is how many runs go on their way to NaN: a few percent a step, unseen by a rule that asks for a
 jump, because the baseline rises with the norm.
@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -37,19 +37,46 @@ from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 
 LEVEL = 16  # reports behind a level
+LONG = 64  # the same where the growth is slower
 LEVELS = 5  # levels that must rise one after another
-SPAN = LEVEL * LEVELS
 STEADY = 1 / 12  # of the growth that each level must add: a jump is the matter of grad-spike
 
 
+@dataclass(slots=True)
+class Ladder:
+    """The last five levels of `width` reports each, oldest first, and the highest level before them."""
+
+    width: int
+    levels: list[float] = field(default_factory=list)
+    top: float = -math.inf
+
+    @property
+    def span(self) -> int:
+        """Reports behind all five."""
+        return self.width * LEVELS
+
+    def add(self, level: float) -> None:
+        """Take the next level."""
+        self.levels.append(level)
+        if len(self.levels) > LEVELS:
+            self.top = max(self.top, self.levels.pop(0))
+
+    def grows(self, least: float) -> bool:
+        """Whether each of the five adds its part to a growth of `least`, beyond anything before."""
+        grown = self.levels[-1] - self.levels[0]
+        if len(self.levels) < LEVELS or grown < least or not self.levels[-1] > self.top > -math.inf:
+            return False
+        return all(b - a >= STEADY * grown for a, b in pairwise(self.levels))
+
+
 class GradGrowth(Detector):
-    """Compares levels of 16 reports at fixed places."""
+    """Compares levels of 16 and of 64 reports at fixed places."""
 
     name: ClassVar[str] = "grad-growth"
 
     @dataclass(frozen=True, slots=True)
     class Params:
-        """How many times the level of 80 reports ago is told, and how many times is a warning."""
+        """How many times the level of 80 (or 320) reports ago is told, and how many times is a warning."""
 
         ratio: float = 8.0
         clear: float = 30.0
@@ -58,13 +85,12 @@ class GradGrowth(Detector):
 
     def __init__(self, rule: Rule, series: Series, peer: Peer, settings: RunSettings) -> None:
         super().__init__(rule, series, peer, settings)
-        self.least = SPAN + LEVEL
-        self.top = -math.inf  # highest level up to 80 reports ago
         self.low = self.high = 0.0  # levels that the open one began at and has reached, as logarithms
-        self.levels: list[float] = []  # the last five, oldest first
+        self.ladders = (Ladder(LEVEL), Ladder(LONG))
+        self.least = self.ladders[0].span + LEVEL
 
     def update(self, block: Block) -> Iterable[Finding]:
-        """Look at every 16th report."""
+        """Look at every 16th report, and at every 64th."""
         first = block.start // LEVEL * LEVEL + LEVEL
         for end in range(first, block.start + len(block) + 1, LEVEL):
             found = self._look(block, end)
@@ -72,31 +98,28 @@ class GradGrowth(Detector):
                 yield found
 
     def _look(self, block: Block, end: int) -> Finding | None:
-        y = self.series.judged_of(self.series.before(end, LEVEL).value)
-        y = y[np.isfinite(y)]
-        if len(y) < LEVEL // 2:
-            return None
-        self.levels.append(median(y))
-        if len(self.levels) > LEVELS:
-            self.top = max(self.top, self.levels.pop(0))
         at = end - 1 - block.start
-        if self.open is not None:
-            return self._follow(block, at, self.levels[-1])
-        return self._judge(block, at, end) if self._grows() else None
+        told: Finding | None = None
+        for ladder in self.ladders:
+            if end % ladder.width:
+                continue
+            y = self.series.judged_of(self.series.before(end, ladder.width).value)
+            y = y[np.isfinite(y)]
+            if len(y) < ladder.width // 2:
+                continue
+            ladder.add(median(y))
+            if told is None and self.open is None and ladder.grows(math.log(self.params.ratio)):
+                told = self._judge(block, at, end, ladder)
+            elif told is None and self.open is not None and ladder.width == LEVEL:
+                told = self._follow(block, at, ladder.levels[-1])
+        return told
 
-    def _grows(self) -> bool:
-        levels = self.levels
-        grown = levels[-1] - levels[0]
-        if len(levels) < LEVELS or grown < math.log(self.params.ratio) or not levels[-1] > self.top > -math.inf:
-            return False
-        return all(b - a >= STEADY * grown for a, b in pairwise(levels))
-
-    def _judge(self, block: Block, at: int, end: int) -> Finding | None:
-        if self._is_explained(block, at):
+    def _judge(self, block: Block, at: int, end: int, ladder: Ladder) -> Finding | None:
+        if self._is_explained(block, at, ladder.span):
             return None
-        self.low, self.high = self.levels[0], self.levels[-1]
-        view = self.series.before(end, SPAN)
-        below = np.flatnonzero(self.series.judged_of(view.value) <= self.levels[1])
+        self.low, self.high = ladder.levels[0], ladder.levels[-1]
+        view = self.series.before(end, ladder.span)
+        below = np.flatnonzero(self.series.judged_of(view.value) <= ladder.levels[1])
         since = int(below[-1]) if len(below) else 0
         return self._opened(block, at, int(view.step[since]), float(view.time[since]))
 
@@ -105,12 +128,12 @@ class GradGrowth(Detector):
         self.open = self.finding(block, at, words["summary"], words["evidence"], step, time, self._severity())
         return self.open
 
-    def _is_explained(self, block: Block, at: int) -> bool:
+    def _is_explained(self, block: Block, at: int, span: int) -> bool:
         """Whether the loss left its noise for the better meanwhile, or the rate went up."""
-        rate = self.peer("learning_rate", block, at, SPAN).finite
+        rate = self.peer("learning_rate", block, at, span).finite
         if len(rate) >= 2 and rate[-1] > 1.001 * rate[0]:
             return True
-        loss = self.peer("train_loss", block, at, SPAN).finite
+        loss = self.peer("train_loss", block, at, span).finite
         if len(loss) < 2 * LEVELS:
             return True  # nothing to hold it against
         part = len(loss) // LEVELS

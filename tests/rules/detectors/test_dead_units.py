@@ -165,3 +165,14 @@ def test_gaps_and_awkward_numbers_change_nothing():
     [f] = findings(run, RULE)
     assert f.onset_step in range(298, 303)
     assert f.detected_step < 340
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_seven_in_ten_dead_from_the_first_report_on_are_a_note(seed):
+    share = 0.7 + np.random.default_rng(seed).normal(0, 0.01, 300)
+    tags = {
+        "loss": (2 + np.random.default_rng(seed).normal(0, 0.05, 300)).tolist(),
+        "dead_relu_fraction": share.tolist(),
+    }
+    found = [f for f in session(tags).runs[0].findings.values() if f.rule == "dead-units"]
+    assert [(str(f.severity), f.onset_step) for f in found] == [("info", 0)]

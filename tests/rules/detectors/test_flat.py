@@ -83,6 +83,33 @@ def test_a_noisy_reward_may_still_be_exploring():
     assert (early.key, early.severity) == (f.key, Severity.INFO)
 
 
+# ------------------------------------------------------------------ epochs
+def stairs(seed, n=900, length=300):
+    """Fine-tuning: flat within an epoch, a step down at the next."""
+    t = np.arange(n)
+    loss = np.array([1.5, 1.0, 0.6])[t // length] * (1 + rng(seed).normal(0, 0.08, n))
+    return {"loss": loss.tolist(), "epoch": (t / length).tolist()}
+
+
+def standing(seed, n=900, length=300):
+    return {"loss": (1.5 + rng(seed).normal(0, 0.05, n)).tolist(), "epoch": (np.arange(n) / length).tolist()}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_staircase_with_the_epoch_is_never_more_than_a_note(seed):
+    found = findings(stairs(seed), "flat")
+    assert all(f.severity is Severity.INFO and f.state is State.RESOLVED for f in found)
+    assert all(f.resolved_step < 360 for f in found)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_flat_over_the_next_epoch_too_is_a_warning(seed):
+    [early] = findings({k: v[:300] for k, v in standing(seed).items()}, "flat")
+    [f] = findings(standing(seed), "flat")
+    assert (early.severity, f.severity) == (Severity.INFO, Severity.WARNING)
+    assert (f.key, f.detected_step) == (early.key, early.detected_step)
+
+
 # ------------------------------------------------------------------ look-alikes
 def test_quiet_while_the_rate_warms_up():
     n = 400

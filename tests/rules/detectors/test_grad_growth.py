@@ -29,6 +29,18 @@ def test_five_percent_a_report_is_found_at_a_multiple_of_sixteen(seed, onset, de
     assert findings(RULE, growing(seed)) == [("warning", onset, detected, "ended")]
 
 
+@pytest.mark.parametrize("pace", [0.012, 0.02])
+@pytest.mark.parametrize("seed", range(4))
+def test_one_or_two_percent_a_report_over_hundreds_are_found_at_a_multiple_of_sixty_four(pace, seed):
+    [(_, onset, at, end)] = findings(
+        RULE, {"loss": loss(seed=seed), "grad_norm": norm(seed=seed) * grown(500, pace, 9)}
+    )
+    assert 500 <= onset <= 700
+    assert (at + 1) % 64 == 0
+    assert at < 900
+    assert end == "ended"
+
+
 def test_a_norm_that_stays_below_thirty_times_is_a_note_and_is_over_when_it_is_half_way_back():
     factor = grown(400, 0.05, np.log(12)) / grown(600, 0.05, np.log(12))
     assert findings(RULE, {"loss": loss(), "grad_norm": norm() * factor}) == [("info", 413, 463, "resolved")]

@@ -120,7 +120,9 @@ def twin(loss):
         end = at
         while end < len(loss) and not np.isfinite(loss[end]):
             end += 1
-        out.append(("critical" if end - at >= 3 else "warning", at, at, "resolved" if end < len(loss) else "ended"))
+        often = max(sum(~np.isfinite(loss[max(0, i - 19) : i + 1])) for i in range(at, end)) >= 10
+        bad = "critical" if end - at >= 3 or often else "warning"
+        out.append((bad, at, at, "resolved" if end < len(loss) else "ended"))
         at = end
     return out
 
@@ -132,3 +134,19 @@ def test_agrees_with_its_slow_twin(seed):
     for at in rng.integers(0, 700, 12):
         loss[at : at + rng.integers(1, 6)] = rng.choice([NAN, INF, -INF])
     assert findings(RULE, {"loss": loss}) == twin(loss)
+
+
+def every_other(n=60, at=20, period=2):
+    return [2.0 + 0.01 * (i % 7) if i < at or i % period else NAN for i in range(n)]
+
+
+def test_every_second_report_not_finite_is_critical_once_it_is_half_of_twenty():
+    found = [f for f in session({"loss": every_other()}).runs[0].findings.values() if f.rule == "nonfinite"]
+    first = next(f for f in found if str(f.severity) == "critical")
+    assert first.detected_step == 38  # the tenth since step 20
+    assert "10 of the last 20 reports" in first.summary
+
+
+def test_every_third_report_not_finite_stays_a_warning():
+    found = [f for f in session({"loss": every_other(period=3)}).runs[0].findings.values() if f.rule == "nonfinite"]
+    assert {str(f.severity) for f in found} == {"warning"}

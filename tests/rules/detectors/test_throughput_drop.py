@@ -50,6 +50,30 @@ def test_it_is_a_note_until_it_has_lasted():
     assert told(RULE, tags) == [("info", 783, 815, None)]
 
 
+@pytest.mark.parametrize(("share", "detected"), [(1.05, 4095), (1.08, 4095)])
+@pytest.mark.parametrize("seed", range(3))
+def test_five_percent_of_a_short_run_are_told_after_some_minutes(seed, share, detected):
+    x = stepped(0.5, 0.5 * share, 5000, 2500, seed, noise=0.02)
+    [(severity, onset, at, end)] = told(RULE, {"step_time": x})
+    assert (severity, end) == ("info", None)
+    assert abs(onset - 2500) <= 64
+    assert at <= detected  # 14 minutes
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_forty_percent_of_a_few_minutes_are_told(seed):
+    [(severity, onset, at, end)] = told(RULE, {"step_time": stepped(0.5, 0.7, 1000, 500, seed, noise=0.02)})
+    assert (severity, end) == ("info", None)
+    assert abs(onset - 500) <= 32
+    assert at < 800
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("n", [600, 1200, 3000, 6000])
+def test_a_short_run_whose_pace_wanders_is_quiet(seed, n):
+    assert told(RULE, {"step_time": 0.5 * wander(n, seed, 200, 0.02) * noisy(n, 1.0, seed)}) == []
+
+
 def test_the_iterations_of_the_corpus_itself(corpus):
     path = corpus / "text/bigscience-workshop__bigscience/tr11-176B_chronicles_extract.log"
     text = path.read_text()
