@@ -118,9 +118,7 @@ class Series:
     retain: int = RING
     count: int = 0
     history: History = field(default_factory=History)
-    shown: int | None = (
-        None  # index of the first point that the detector asked now hasn't been shown; None: no detector
-    )
+    shown: int | None = None  # points that the detector asked now has been shown; None where none is asked
     baseline: Baseline | None = None
     wanted: int | None = None  # index of the first point that a waiting detector hasn't been shown
     over: int = 0  # points above the baseline's threshold so far
