@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+os.environ["TRAINMON_DEBUG"] = "1"  # a fault of ours is raised here, not put into the report
+
 DATA = Path(__file__).parent / "data"
 
 # Nothing here may fail by the clock: a busy machine is no defect, and the first text drawn in a fresh clone takes

@@ -6,9 +6,15 @@ import numpy as np
 
 from trainmon_rules.engine import Session
 from trainmon_rules.points import Batch, chunk
+from trainmon_rules.series import block_end
 from trainmon_rules.state import Settings
 
 SETTINGS = Settings.default()
+
+
+def block_ends(n, first=1):
+    """Return how many points there are at the ends of blocks, where most detectors decide: `first` to `n`."""
+    return [end for end in range(first, n + 1) if end == block_end(end - 1)]
 
 
 def session(tags, step=None, time=None, settings=SETTINGS):

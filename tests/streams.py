@@ -110,11 +110,15 @@ def batch(columns: Mapping[str, Sequence[float]], start: int = 0, stop: int | No
 
 
 def sessions(
-    columns: Mapping[str, Sequence[float]], cuts: Sequence[int] = (), every: int = 1, pickled: bool = False
+    columns: Mapping[str, Sequence[float]],
+    cuts: Sequence[int] = (),
+    every: int = 1,
+    pickled: bool = False,
+    settings: Settings = SETTINGS,
 ) -> Session:
     """Feed the columns to the engine, cut before the given rows; optionally through a snapshot at each cut."""
     n = max(len(v) for v in columns.values())
-    session = Session("run", SETTINGS)
+    session = Session("run", settings)
     session.open("log")
     for a, b in itertools.pairwise([0, *sorted({c for c in cuts if 0 < c < n}), n]):
         session.feed("log", batch(columns, a, b, every))
@@ -155,6 +159,13 @@ def exploding(seed: int = 0) -> dict[str, list[float | None]]:
         run["grad_norm"][i] *= 500
         run["loss"][i] += 0.002 * (i - 300)
     return run
+
+
+def growing(seed: int = 0) -> dict[str, list[float | None]]:
+    """From step 400 on the norm grows by 5 % a step, up to 150 times, and the loss stays in its noise."""
+    run = base(seed=seed)
+    factor = np.exp(np.minimum(5.0, 0.05 * np.maximum(0, np.arange(700) - 400)))
+    return {**run, "grad_norm": (np.array(run["grad_norm"]) * factor).tolist()}
 
 
 def bad_start(seed: int = 0) -> dict[str, list[float | None]]:
@@ -314,11 +325,17 @@ def leaks(seed: int = 0, n: int = 700) -> dict[str, list[float | None]]:
     return {**base(n, seed), "gpu_mem_gb": (20 + 0.04 * np.arange(n) + rng.normal(0, 0.2, n)).tolist()}
 
 
+def masked_labels(seed: int = 0, n: int = 700) -> dict[str, list[float | None]]:
+    """From row 400 on loss and gradient norm are exactly 0."""
+    return {**base(n, seed), "loss": [*base(n, seed)["loss"][:400], *[0.0] * (n - 400)]}
+
+
 AILING: Mapping[str, Callable[[int], dict[str, list[float | None]]]] = {
     "nonfinite": nonfinite,
     "loss-scale-collapse": collapsing_scale,
     "grad-start": bad_start,
     "grad-explosion": exploding,
+    "grad-growth": growing,
     "grad-spike": gradient_spike,
     "loss-spike": spike,
     "divergence": rising,
@@ -328,6 +345,7 @@ AILING: Mapping[str, Callable[[int], dict[str, list[float | None]]]] = {
     "oscillation": thrown_about,
     "val-oscillation": thrown_epochs,
     "flat": never_learns,
+    "frozen-loss": masked_labels,
     "plateau": stops_learning,
     "slow": creeps,
     "periodic": sorted_epochs,

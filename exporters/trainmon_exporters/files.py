@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 from trainmon_rules.errors import BadOutput
@@ -19,6 +20,26 @@ def check_writable(path: Path) -> None:
     target = path if path.exists() else path.parent
     if not os.access(target, os.W_OK):
         raise BadOutput(str(path), "permission denied")
+
+
+def check_no_input(path: Path, inputs: Iterable[Path | int]) -> None:
+    """Raise BadOutput if the file is one of those read, under whatever name; an open file counts by its descriptor."""
+    target = _regular(path)
+    if target is None:
+        return
+    for read in inputs:
+        source = _regular(read)
+        if source is not None and os.path.samestat(target, source):
+            raise BadOutput(str(path), "it is one of the files read")
+
+
+def _regular(file: Path | int) -> os.stat_result | None:
+    """Return what there is to know of a regular file, None of anything else."""
+    try:
+        known = os.fstat(file) if isinstance(file, int) else file.stat()
+    except (OSError, ValueError):
+        return None
+    return known if stat.S_ISREG(known.st_mode) else None
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -23,13 +23,14 @@ EVIDENCE = 4  # numbers told, of those that the summary doesn't hold
 BEFORE = 3  # events that announced it
 INLINE = 60  # characters of a change from which on it gets lines of its own
 ALSO = 2  # what else was seen, in sentences
+RULED_OUT = 2  # causes ruled out that are told
 FOR, AGAINST = 2, 1  # pieces of evidence told of a cause
 INTERNAL = frozenset(
     {
         "excess in standard deviations", "threshold", "baseline points", "standard error", "ratio", "share", "median",
         "improvement", "progress before", "gain over the last quarter", "largest", "value", "rise", "change",
         "spikes so far", "spike score in percent", "recovery", "reports to recover", "share of the rise back",
-        "share of progress lost",
+        "share of progress lost", "equal reports",
     }
 )  # fmt: skip
 """Evidence that shows how a detector decided: for the JSON, not for a person in a hurry."""
@@ -61,7 +62,8 @@ def print_incident(page: Page, numbered: Numbered, run: RunReport, said: Said, m
         page.field("and again", page.say(again(numbered, run.axis)))
     _evidence(page, i)
     _before(page, i, run.axis)
-    for n, text in enumerate([t for t in dict.fromkeys(i.also) if t != i.summary][: ALSO if main else 0]):
+    beside = [p.summary for _, p in heralds(i) if p.lead_steps <= 0]
+    for n, text in enumerate([t for t in dict.fromkeys([*beside, *i.also]) if t != i.summary][: ALSO if main else 0]):
         page.field("" if n else "with it", page.say(text))
     key = shared_advice(i)
     if i.causes and key in said.advice:
@@ -73,10 +75,8 @@ def print_incident(page: Page, numbered: Numbered, run: RunReport, said: Said, m
     for n, fix in enumerate(i.fixes[: FIXES if main else 1]):
         _fix(page, n, fix)
     _routes(page, i.routes, first)
-    if main:
-        _also(page, i.routes)
-        if i.checklist:
-            page.field("checklist", page.say(f"trainmon explain {i.checklist}", "copy"))
+    if main and i.checklist:
+        page.field("checklist", page.say(f"trainmon explain {i.checklist}", "copy"))
     for n, question in enumerate(i.questions):
         page.field("" if n else "question", page.say(question, "copy"))
 
@@ -131,18 +131,25 @@ def _number(name: str, value: object) -> str:
 
 def _before(page: Page, i: IncidentReport, axis: str) -> None:
     """Print a line for each event that announced the incident: when, how far ahead, and the heart of its summary."""
-    for n, (_, p) in enumerate(heralds(i)[:BEFORE]):
+    earlier = [p for _, p in heralds(i) if p.lead_steps > 0]
+    for n, p in enumerate(earlier[:BEFORE]):
         when = f"{moment(p.onset_step, None, axis)}: "
         heart = re.sub(r" \([^()]*\)$", "", p.summary)
         page.field("" if n else "before it", page.say(when), page.say(p.lead, "name"), page.say(f"; {heart}"))
 
 
 def _causes(page: Page, i: IncidentReport, most: int) -> None:
-    for n, cause in enumerate(i.causes[:most]):
+    shown = [c for c in i.causes[:most] if c.evidence_for] or list(i.causes[:1])
+    for n, cause in enumerate(shown):
         name = page.say(f"{n + 1}. {cause.cause}", "name")
         page.field("" if n else "why", name, *_reasons(page, cause), deeper=3)
     if i.ruled_out and most > 1:
-        page.field("ruled out", page.say(", ".join(c.cause for c in i.ruled_out), "label"))
+        page.field("ruled out", page.say("; ".join(map(_excluded, i.ruled_out[:RULED_OUT])), "label"))
+
+
+def _excluded(cause: Cause) -> str:
+    """Return a cause that is ruled out, with the first reason."""
+    return f"{cause.cause} ({cause.evidence_against[0]})" if cause.evidence_against else cause.cause
 
 
 def _reasons(page: Page, cause: Cause) -> list[Text]:
@@ -161,7 +168,8 @@ def _fix(page: Page, n: int, fix: Fix) -> None:
     """Print a fix, the first one in full; a change that is short stands in its line, else on its own, to copy."""
     changes = change_lines(fix.change or {})
     inline = sum(map(len, changes)) < INLINE
-    pieces = [page.say(f"{n + 1}. {in_short(fix.action) if n else fix.action}", "" if n else "first")]
+    action = in_short(fix.action) if n else fix.action
+    pieces = [page.say(f"{n + 1}. {action}", "" if n else "first")]
     if changes and inline:
         pieces += [page.say(" -- "), page.say(", ".join(changes), "copy")]
     sheet = page.say(f" [{short_name(fix.sheet)}]", "label")
@@ -179,14 +187,3 @@ def _routes(page: Page, routes: tuple[Route, ...], first_time: bool) -> None:
     if first_time:
         name = page.say(f"trainmon explain {first.sheet}", "copy")
     page.field("read", name, page.say(f": {first.why}"))
-
-
-def _also(page: Page, routes: tuple[Route, ...]) -> None:
-    """Print the names of what else to read."""
-    sheets = [short_name(r.sheet) for r in routes[1:] if r.pack is None]
-    foreign = [r.sheet for r in routes if r.pack is not None]
-    more = [", ".join(sheets)]
-    if foreign:
-        more.append(f"{', '.join(foreign)} (another pack's topic)")
-    if text := "; ".join(filter(None, more)):
-        page.field("also", page.say(text))

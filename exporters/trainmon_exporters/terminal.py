@@ -33,8 +33,8 @@ from trainmon_exporters.wording import axis_word, extent, many, tally
 from trainmon_rules.report import Report, RunReport
 
 PLOT_ROWS = 5
-BLIND_GROUPS = 3  # reasons named why rules could not work
-BLIND_RULES = 2  # rules named for a reason
+BLIND_NEEDS = 4  # reasons named why rules could not work
+BLIND_RULES = 3  # rules that are named rather than counted
 TAGS = 4  # tags without a meaning that are named
 
 
@@ -149,8 +149,10 @@ def _remarks(page: Page, run: RunReport) -> list[str]:
     if spiky := spikes(run):
         out.append(f"In all: {spiky}")
     if groups := blind_groups(run):
-        texts = [f"{_some(rules, BLIND_RULES)} ({needs.removesuffix(' is logged')})" for needs, rules in groups]
-        out.append("Not judged: " + _some(texts, BLIND_GROUPS, "; "))
+        needs = [needs.removesuffix(" is logged").removesuffix(" are logged") for needs, _ in groups]
+        names = [rule for _, rules in groups for rule in rules]
+        rules = ", ".join(names) if len(names) <= BLIND_RULES else f"{len(names)} rules, named by trainmon inspect"
+        out.append(f"Not judged: {rules} ({_some(needs, BLIND_NEEDS, '; ')})")
     if run.unmapped:
         shown = [page.say(t, limit=40).plain for t in run.unmapped]
         out.append(f"Tags without a known meaning: {_some(shown, TAGS)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -12,6 +13,7 @@ from trainmon_exporters.escape import clean
 from trainmon_rules.report import IncidentReport, RunReport
 from trainmon_rules.strict import strict
 
+WHOLE = 110  # characters up to which what to do is told whole
 TELLING = 8  # letters of a word that stands for a sheet alone
 
 
@@ -156,7 +158,10 @@ def short_name(sheet: str) -> str:
     return first if len(rest) < 2 and len(first) >= TELLING else "-".join([first, *rest[:1]])
 
 
-def in_short(action: str) -> str:
-    """Return the first clause of what to do, if that says it."""
-    text = action.split(" (", maxsplit=1)[0].split("; ", maxsplit=1)[0]
-    return text if text.startswith("If ") else text.split(": ")[0]
+def in_short(action: str, most: int = WHOLE) -> str:
+    """Return what to do in at most so many characters: whole, else the clauses that fit, else the first of them."""
+    if len(action) <= most:
+        return action
+    ends = [m.start() for m in re.finditer(r"; |: | \(|, ", action)]
+    fitting = [end for end in ends if end <= most and action.count("(", 0, end) == action.count(")", 0, end)]
+    return action[: max(fitting, default=min(ends, default=len(action)))]

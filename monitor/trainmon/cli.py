@@ -79,22 +79,25 @@ def replay(
     Exit status: 0 replayed; 1 with --fail-on when such an incident was found; 2 when an argument or a path could
     not be used (the others are still replayed).
     """
-    from trainmon.config import load_settings  # noqa: PLC0415
+    from trainmon.config import files_read, load_settings  # noqa: PLC0415
     from trainmon.guard import complain_of, quietly  # noqa: PLC0415
     from trainmon.progress import bar  # noqa: PLC0415
-    from trainmon.replaying import find, replay_found, size_of  # noqa: PLC0415
+    from trainmon.replaying import files_of, find, replay_found, size_of  # noqa: PLC0415
     from trainmon.speaking import exit_status, speak, writable  # noqa: PLC0415
 
     settings = load_settings(config, given, rules)
     writable(output)
     found, errors = find(paths, settings)
+    others, more = find([against] if against is not None else [], settings)
+    if output is not None:
+        given_paths = [Path(p) for p in (*paths, against) if p]
+        writable(output, [*given_paths, *files_of([*found, *others]), *files_read(config, rules)])
     if against is None:
         with bar(size_of(found)) as progress:
             report = replay_found(found, errors, settings, progress)
     else:
         from trainmon.comparing import replay_against  # noqa: PLC0415
 
-        others, more = find([against], settings)
         with bar(size_of([*found, *others])) as progress:
             report = replay_against(found, others, [*errors, *more], settings, progress)
     quietly(lambda: speak(report, fmt, output))

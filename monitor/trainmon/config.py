@@ -140,6 +140,14 @@ def load_settings(file: str | None = None, options: Iterable[str] = (), rules: s
     return replace(shipped, roles=table, answers={**config.answers, **answers}).judged_by(every)
 
 
+def files_read(file: str | None = None, rules: str | None = None) -> list[Path]:
+    """Return the files that `load_settings` reads."""
+    config = read_config(file)
+    named = [n for n in (config.rule_file, config.dialects) if n] if config else []
+    beside = [Path(file or FILE), *(config.folder / n for n in named)] if config else []
+    return [*beside, *([Path(rules)] if rules is not None else [])]
+
+
 def with_rule_file(rules: Iterable[Rule], path: Path, roles: Iterable[str]) -> list[Rule]:
     """Return rules as a rule file changes them; BadConfig with all that is wrong with it."""
     return amended(rules, read_rule_file(path, showable(str(path))), tuple(roles), user=True)

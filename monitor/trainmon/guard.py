@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
-from trainmon.debug import debugging
+from trainmon_rules.debug import debugging
 from trainmon_rules.errors import BadConfig, BadOutput, TrainmonError
 
 if TYPE_CHECKING:

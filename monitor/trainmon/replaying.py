@@ -10,10 +10,10 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from trainmon.debug import debugging
 from trainmon.discovery.runs import RunSpec, SourceSpec, discover, distinct
 from trainmon.readers import HEAD, Reader, sniff
 from trainmon.sources import read_pieces
+from trainmon_rules.debug import debugging
 from trainmon_rules.diagnosis import Knowledge
 from trainmon_rules.engine import Session
 from trainmon_rules.errors import BadInput
@@ -86,6 +86,12 @@ def size_of(found: Iterable[RunSpec]) -> int:
         with suppress(OSError):
             total += path.stat().st_size
     return total
+
+
+def files_of(found: Iterable[RunSpec]) -> Iterator[Path | int]:
+    """Yield the files that runs are read from; standard input as its descriptor."""
+    for path in (p for spec in found for source in spec.sources for p in source.paths):
+        yield path if str(path) != "-" else 0
 
 
 def replay_found(

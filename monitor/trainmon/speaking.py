@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeGuard
 
 import click
 
 from trainmon_exporters import render
-from trainmon_exporters.files import check_writable, write_whole
+from trainmon_exporters.files import check_no_input, check_writable, write_whole
 from trainmon_rules.errors import BadConfig, BadOutput
 from trainmon_rules.findings import Severity
 from trainmon_rules.report import Report
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from trainmon_rules.state import Settings
 
 
-def writable(output: Path | None) -> None:
-    """Raise BadOutput if the file can't be written to."""
+def writable(output: Path | None, inputs: Iterable[Path | int] = ()) -> None:
+    """Raise BadOutput if the file can't be written to, or is an input: what a user reads is never written over."""
     if _is_file(output):
         check_writable(output)
+        check_no_input(output, inputs)
 
 
 def _is_file(output: Path | None) -> TypeGuard[Path]:

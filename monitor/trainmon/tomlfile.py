@@ -5,19 +5,36 @@ from __future__ import annotations
 import functools
 import re
 import tomllib
+from collections.abc import Iterator
 from typing import Any
 
 from trainmon_rules.errors import BadConfig
+from trainmon_rules.yamlfile import MAX_DIGITS
+
+TOO_LARGE = 10**MAX_DIGITS
 
 
 def parse(text: str, name: str) -> dict[str, Any]:
     """Return the content of a TOML text; BadConfig with `name` and line if it isn't one."""
     try:
-        return tomllib.loads(text)
+        data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError too for whole numbers of more than 4300 digits
         found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", str(error), re.DOTALL)
         where, what = (f":{found.group(2)}", found.group(1)) if found else ("", str(error))
         raise BadConfig(f"{name}{where}: not valid TOML: {what[:1].lower()}{what[1:]}") from None
+    for path, value in _leaves(data, ()):
+        if isinstance(value, int) and abs(value) >= TOO_LARGE:
+            raise BadConfig(f"{name}:{line_of(text, path) or 1}: a number of more than {MAX_DIGITS} digits")
+    return data
+
+
+def _leaves(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Yield each plain value with the keys that lead to it."""
+    if isinstance(value, dict | list):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _leaves(item, (*path, key))
+    else:
+        yield path, value
 
 
 def line_of(text: str, path: tuple[str | int, ...]) -> int | None:

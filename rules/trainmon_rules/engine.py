@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
+from trainmon_rules import guarded
 from trainmon_rules.attempts import Segment
 from trainmon_rules.clock import Clock
 from trainmon_rules.detectors import DETECTORS, Detector
@@ -88,6 +89,8 @@ class Session:
         src.problem_count += len(batch.problems)
         src.problems.extend(batch.problems[: max(0, MAX_PROBLEMS - len(src.problems))])
         changed: dict[int, Run] = {}
+        for run in self.runs:
+            run.standing.clear()
         with np.errstate(all="ignore"):  # numbers like ±1e308 are data; what they overflow to is looked at
             for segment in src.splitter.split(batch):
                 if self._is_too_many(src, segment):
@@ -125,12 +128,13 @@ class Session:
             self._refresh(run)
 
     def _refresh(self, run: Run) -> None:
+        run.standing.clear()
         for attempt in run.attempts:
             for t in attempt.tracked.values():
                 for d in (*t.detectors, *t.waiting):
-                    found = d.standing()
+                    found = guarded.standing(run.failures, t, d)
                     if found is not None and (said := run.findings.get(found.key)) and said.state is State.FIRING:
-                        run.findings[found.key] = self._as_told(found)
+                        run.standing[found.key] = self._as_told(found)
 
     def _as_told(self, found: Finding) -> Finding:
         """Return the finding with the severity that the user gave its rule, if any."""
@@ -166,10 +170,19 @@ class Session:
         return run
 
     def _end_run(self, src: Source) -> None:
-        """The source has begun another run: what was firing in the old one has ended with it."""
+        """The source has begun another run: what is firing in the old one ends with it, once all of it was judged."""
         run = self.runs[src.run]
-        self._refresh(run)
-        run.end((src.name,))
+        run.ending.add(src.name)
+        self._end_left(run)
+
+    def _end_left(self, run: Run) -> None:
+        """End what sources have left, as far as none of their points wait for another source."""
+        over = run.ending - {t.series.source for _, t in run.queued if t.queue}
+        if over:
+            self._refresh(run)
+            run.end(over)
+            run.standing.clear()
+            run.ending -= over
 
     def _take(self, src: Source, run: Run, segment: Segment) -> bool:
         for event in segment.events:
@@ -276,8 +289,8 @@ class Session:
     # ------------------------------------------------------------------ judging
     def _judge(self, run: Run, t: Tracked) -> Iterable[Finding]:
         for block in t.series.blocks():
-            for d in t.detectors:
-                yield from d.update(block)
+            for d in tuple(t.detectors):
+                yield from guarded.update(run.failures, t, d, block)
             if t.waiting:
                 t.queue.append(block)
         if t.queue and t.series.count - t.queue[0].start > ACROSS_RING:  # another source is silent: wait no longer
@@ -289,12 +302,13 @@ class Session:
         changed = False
         for attempt, t in run.queued:
             for head in self._ready_blocks((number, attempt.number), t):
-                for d in t.waiting:
-                    for found in d.update(head):
+                for d in tuple(t.waiting):
+                    for found in guarded.update(run.failures, t, d, head):
                         changed = True
                         run.keep(self._as_told(found))
             t.series.wanted = t.queue[0].start if t.queue else None
         run.queued = [(attempt, t) for attempt, t in run.queued if t.queue]
+        self._end_left(run)
         return changed
 
     def _ready_blocks(self, at: tuple[int, int], t: Tracked) -> Iterable[Block]:

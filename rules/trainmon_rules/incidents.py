@@ -19,6 +19,9 @@ from trainmon_rules.findings import Finding, Recovery, Severity, State
 JOIN_STEPS = 50
 JOIN_REPORTS = 8
 SOON = 4  # times that within which a changed rate leads to an instability
+PERIOD = "period in steps"  # evidence of a sawtooth
+TEETH = 4  # spikes back among which a tooth is looked for: others may lie between
+TOOTH = 0.1  # of the period by which the teeth of a sawtooth may be early or late
 DATED_BACK = 4  # reports by which an end may be dated back: it is seen after five calm ones, and dated to the first
 
 HEADLINE = (
@@ -55,8 +58,9 @@ class Incident:
 
     @property
     def severity(self) -> Severity:
-        """The worst severity among its findings."""
-        return max(f.severity for f in self.findings)
+        """The worst severity among its findings; teeth of a sawtooth are no reason for a page."""
+        worst = max(f.severity for f in self.findings)
+        return min(worst, Severity.WARNING) if _is_saw(self.lead) else worst
 
     @property
     def causal(self) -> tuple[Finding, ...]:
@@ -65,14 +69,21 @@ class Incident:
         return tuple(f for f in self.findings if family not in EXPLAINED_BY.get(f.family, ()))
 
     @property
+    def detected(self) -> Finding:
+        """The finding that was decided first."""
+        return min(self.findings, key=lambda f: (f.detected_step, f.row))
+
+    @property
     def onset(self) -> Finding:
-        """The finding with the earliest onset."""
-        return min(self.causal, key=lambda f: (f.onset_step, f.row, f.rule, f.tag))
+        """The finding with the earliest onset, among the causal ones and the one decided first."""
+        return min((*self.causal, self.detected), key=lambda f: (f.onset_step, f.row, f.rule, f.tag))
 
     @property
     def precursors(self) -> tuple[Finding, ...]:
         """Findings of other symptoms that began no later than the lead, earliest first."""
         early = [f for f in self.causal if f.symptom != self.symptom and f.onset_step <= self.lead.onset_step]
+        if _is_saw(self.lead):
+            early = []  # its teeth announce nothing
         return tuple(sorted(early, key=lambda f: (f.onset_step, f.row, f.rule)))
 
     @property
@@ -150,7 +161,42 @@ def group(run: str, findings: Iterable[Finding]) -> list[Incident]:
             groups.append([f])
         else:
             home.append(f)
-    return [_incident(run, g) for g in groups]
+    return [_incident(run, g) for g in _without_teeth(groups)]
+
+
+def _without_teeth(groups: Sequence[list[Finding]]) -> list[list[Finding]]:
+    """Return the groups, those that hold the spikes of a sawtooth in one: they are its teeth, not events."""
+    for saw in [f for g in groups for f in g if _is_saw(f)]:
+        teeth = _teeth(saw, [f for g in groups for f in g])
+        kept: list[list[Finding]] = []
+        one: list[Finding] = []
+        for g in groups:
+            if saw in g or any(f in teeth for f in g):
+                if not one:
+                    kept.append(one)
+                one.extend(g)
+            else:
+                kept.append(g)
+        groups = kept
+    return [sorted(g, key=_order) for g in groups]
+
+
+def _is_saw(f: Finding) -> bool:
+    return f.symptom == "periodic" and PERIOD in f.evidence
+
+
+def _teeth(saw: Finding, findings: Iterable[Finding]) -> list[Finding]:
+    """Return the spikes of a periodic series that follow one another by its period, also those before it was seen."""
+    period = float(saw.evidence[PERIOD])
+    spikes = [f for f in findings if f.symptom == "loss-spike" and (f.attempt, f.tag) == (saw.attempt, saw.tag)]
+    spikes.sort(key=lambda f: f.onset_step)
+    teeth: set[int] = set()
+    for n, two in enumerate(spikes):
+        for m in range(max(0, n - TEETH), n):
+            away = (two.onset_step - spikes[m].onset_step) / period
+            if round(away) >= 1 and abs(away - round(away)) <= TOOTH:
+                teeth |= {m, n}
+    return [spikes[n] for n in sorted(teeth)]
 
 
 def _order(f: Finding) -> tuple[int, float, int, str, str, str]:
@@ -184,7 +230,12 @@ def _explains(cause: Finding, effect: Finding, reach: int) -> bool:
     A changed rate leads to an instability soon or not at all. What stops learning does so while it goes on: a spike
     that came back long ago doesn't explain a plateau; one that didn't come back does, if it began with it.
     """
-    if cause.family not in EXPLAINED_BY.get(effect.family, ()) or effect.onset_step < cause.onset_step - reach:
+    if cause.family not in EXPLAINED_BY.get(effect.family, ()):
+        return False
+    if (cause.symptom, effect.symptom) == ("divergence", "plateau") and cause.tag == effect.tag:
+        if effect.severity is Severity.INFO and cause.onset_step <= effect.detected_step:
+            return _lasts_until(cause, effect.detected_step)  # said of a curve that was rising by then
+    if effect.onset_step < cause.onset_step - reach:
         return False
     if effect.family == "instability":
         return effect.onset_step <= cause.onset_step + SOON * reach
@@ -198,8 +249,15 @@ def _explains(cause: Finding, effect: Finding, reach: int) -> bool:
 def _incident(run: str, members: list[Finding]) -> Incident:
     first = members[0]
     text = "\0".join([run, str(first.attempt), first.rule, first.tag, str(first.detected_step)])
-    lead = min(members, key=lambda f: _leads(f, _is_back(f, members)))
+    saw = [f for f in members if _is_saw(f) and _accounts_for(f, members)]
+    lead = min(saw or members, key=lambda f: _leads(f, _is_back(f, members)))
     return Incident(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12], run, tuple(members), lead)
+
+
+def _accounts_for(saw: Finding, members: Sequence[Finding]) -> bool:
+    """Whether all that is more than a note among the findings are teeth of this sawtooth."""
+    teeth = [saw, *_teeth(saw, members)]
+    return all(f in teeth for f in members if f.severity > Severity.INFO)
 
 
 def _leads(f: Finding, back: bool) -> tuple[int, bool, int, bool, int, str, str, str]:

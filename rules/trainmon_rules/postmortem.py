@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from trainmon_rules.diagnosis import Diagnosis, Knowledge, diagnose
+from trainmon_rules import guarded
+from trainmon_rules.diagnosis import Diagnosis, Knowledge
 from trainmon_rules.diagnosis.fixes import in_one_voice
 from trainmon_rules.engine import Session
 from trainmon_rules.findings import Finding, Severity, State
@@ -70,6 +71,7 @@ def report_run(
     order = list(session.sources)
     roles = run.tags_by_role(order)
     unmapped = roles.pop("", [])
+    told = tuple(_reported(incidents, run, knowledge))
     counts = dict(skipped)
     if run.dropped_points:
         counts["points of series over the limit"] = run.dropped_points
@@ -89,7 +91,7 @@ def report_run(
         unmapped=tuple(unmapped),
         blind=tuple(_blind(session, run, set(roles))),
         verdict=_verdict(run, incidents),
-        incidents=tuple(_reported(incidents, run, knowledge)),
+        incidents=told,
         spike_scores=spike_scores(run),
         curves=tuple(_curves(run, {tag for i in incidents for tag in i.series})),
     )
@@ -97,7 +99,7 @@ def report_run(
 
 def _reported(incidents: Sequence[Incident], run: Run, knowledge: Knowledge) -> list[IncidentReport]:
     """Return the incidents with their diagnoses; a later one doesn't undo what an earlier one advises."""
-    diagnoses = [diagnose(i, run, knowledge) for i in incidents]
+    diagnoses = [guarded.diagnosis(i, run, knowledge) for i in incidents]
     heard = in_one_voice(d.advice for d in diagnoses)
     return [
         report_incident(i, run, knowledge, replace(d, advice=a))
@@ -112,10 +114,10 @@ def report_incident(
     lead, onset = incident.lead, incident.onset
     if diagnosis is None:
         with np.errstate(all="ignore"):
-            diagnosis = diagnose(incident, run, knowledge)
+            diagnosis = guarded.diagnosis(incident, run, knowledge)
     d = diagnosis
     resolved_step, recovery = _over(incident)
-    first = min(incident.findings, key=lambda f: (f.detected_step, f.row))
+    first = incident.detected
     return IncidentReport(
         id=incident.id,
         rule=lead.rule,
@@ -156,12 +158,15 @@ def _time(value: float) -> float | None:
 
 
 def _over(incident: Incident) -> tuple[int | None, str | None]:
-    """Return when an incident was over, and how it ended (or how much is back) in the words of what came back least."""
+    """Return when an incident was over, and how it ended (or how much is back).
+
+    In the words of the naming finding if nothing came back less, else of what came back least.
+    """
     least = [f for f in incident.findings if f.grade is incident.grade]
     if incident.state is not State.RESOLVED:
         return None, _so_far(incident, least) if incident.grade else None
     last = max(incident.findings, key=lambda f: (f.resolved_step or 0, f is incident.lead))
-    how = last if last in least else max(least, key=lambda f: (f is incident.lead, f.resolved_step or 0))
+    how = max(least, key=lambda f: (f is incident.lead, f.resolved_step or 0))
     return last.resolved_step, how.recovery
 
 
@@ -207,7 +212,9 @@ def _blind(session: Session, run: Run, roles: set[str]) -> list[Blind]:
     lacks = _lacking(run)
     out = []
     for rule in session.settings.rules:
-        if rule.name in run.given_up:
+        if fault := guarded.fault_of(run.failures, rule.name):
+            out.append(Blind(rule.name, fault))
+        elif rule.name in run.given_up:
             out.append(Blind(rule.name, "another source of the run stayed too far behind"))
         elif not roles.intersection(rule.roles):
             out.append(Blind(rule.name, f"no {roles_in_words(rule.roles)} is logged"))
@@ -224,7 +231,7 @@ def _lacking(run: Run) -> dict[str, str]:
     for attempt in run.attempts:
         for t in attempt.ordered():
             for d in (*t.detectors, *t.waiting):
-                lack, known = d.blind(), lacks.get(d.rule.name)
+                lack, known = guarded.blind(run.failures, t, d), lacks.get(d.rule.name)
                 if not lack or known == "":
                     lacks[d.rule.name] = ""  # one that sees is enough
                 elif known is None or "--set" in lack:

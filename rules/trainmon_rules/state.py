@@ -22,6 +22,9 @@ from trainmon_rules.rules import load_rules
 from trainmon_rules.series import EMPTY, Block, Series, View
 from trainmon_rules.vocabulary import RunSettings
 
+Failures = dict[tuple[int, int, str, str, str], str]
+"""Faults of ours: attempt, step, source, tag and rule that each befell, and what was raised, in a line."""
+
 ACROSS_RING = 1_000_000  # points a companion keeps while another source lags behind, and a series to be compared
 MAX_WHOLE = 64  # series of a session that keep so many points for a comparison
 MAX_RUNS = 1_000  # a source; what follows is counted, not kept
@@ -101,10 +104,13 @@ class Run:
     answers: Mapping[str, Any] = field(default_factory=dict)  # of the user; they go before what sources say
     said: dict[str, RunSettings] = field(default_factory=dict)  # hyper-parameters, by source
     findings: dict[tuple[str, str, str, int, int], Finding] = field(default_factory=dict)
+    standing: dict[tuple[str, str, str, int, int], Finding] = field(default_factory=dict)  # as a report shows them
+    ending: set[str] = field(default_factory=set)  # sources that have left it, but of which points still wait
     points: int = 0
     dropped_points: int = 0  # of series over the limit
     dropped_findings: int = 0
     given_up: set[str] = field(default_factory=set)  # rules that waited too long for another source
+    failures: Failures = field(default_factory=dict)  # what was switched off because of a fault of ours
     queued: list[tuple[Attempt, Tracked]] = field(default_factory=list)  # series with blocks that wait
     finishes: dict[str, str] = field(default_factory=dict)  # why it is over, by source
     first_step: int | None = None
@@ -148,7 +154,8 @@ class Run:
 
         Of several sources that tell the same run, the one of the lowest rank speaks for each of its roles.
         """
-        return group(self.name, visible(f for f in self.findings.values() if not self._spoken_for(f)))
+        now = (self.standing.get(key, f) for key, f in self.findings.items())
+        return group(self.name, visible(f for f in now if not self._spoken_for(f)))
 
     def _spoken_for(self, f: Finding) -> bool:
         """Whether a richer source has the finding's role, and hadn't ended when it began."""
@@ -187,7 +194,7 @@ class Run:
         """Say that nothing more will come from these sources: what is firing in them ends with them."""
         for key, f in self.findings.items():
             if f.source in sources and f.state is State.FIRING:
-                self.findings[key] = f.changed(state=State.ENDED)
+                self.findings[key] = self.standing.pop(key, f).changed(state=State.ENDED)
 
     def attempt(self, number: int) -> Attempt:
         """Return the attempt, opening it (and those before) if need be."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from trainmon_rules.errors import BadConfig
 
 MAX_SIZE = 1 << 16  # bytes of a file that a person writes; parsers are slow on nonsense
 MAX_DEPTH = 20  # of lists and mappings in one another
+MAX_DIGITS = 300  # of a number; more are none that a computer counts with
+LONG_NUMBER = re.compile(rf"[-+.]*[0-9][0-9a-fA-FxobXOB_.:+-]{{{MAX_DIGITS},}}")
 BEYOND_WORDS = (ValueError, OverflowError, RecursionError)  # of a parser, on numbers and dates that are none
 
 
@@ -55,7 +58,7 @@ def read_text(path: Path, name: str, what: str) -> str:
 
 
 def parse_untrusted(text: str, name: str) -> Any:
-    """Parse YAML that anyone may have written: without anchors, and not nested without end."""
+    """Parse YAML that anyone may have written: without anchors, tags, endless numbers or endless nesting."""
     from ruamel.yaml import YAML  # noqa: PLC0415
     from ruamel.yaml.error import YAMLError  # noqa: PLC0415
 
@@ -65,8 +68,13 @@ def parse_untrusted(text: str, name: str) -> Any:
             kind = type(event).__name__
             depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")
             line = event.start_mark.line + 1
-            if kind == "AliasEvent":
-                raise BadConfig(f"{name}:{line}: anchors (*{event.anchor}) aren't taken here; write it out")
+            if getattr(event, "anchor", None):
+                sign = "*" if kind == "AliasEvent" else "&"
+                raise BadConfig(f"{name}:{line}: anchors ({sign}{event.anchor}) aren't taken here; write it out")
+            if getattr(event, "tag", None):
+                raise BadConfig(f"{name}:{line}: tags ({_one_line(event.tag)}) aren't taken here")
+            if kind == "ScalarEvent" and not event.style and LONG_NUMBER.fullmatch(event.value):
+                raise BadConfig(f"{name}:{line}: a number of more than {MAX_DIGITS} digits")
             if depth > MAX_DEPTH:
                 raise BadConfig(f"{name}:{line}: nested deeper than {MAX_DEPTH} levels")
     except YAMLError:

@@ -153,14 +153,23 @@ def test_one_incident_fits_a_screen_and_two_nearly(make):
 
 def test_two_causes_and_three_fixes_are_told_the_ruled_out_by_name(make):
     i = make.incident()
-    causes = tuple(type(i.causes[0])(f"cause {n}", f"because {n}") for n in range(4))
+    causes = tuple(type(i.causes[0])(f"cause {n}", "", (f"because {n}",), (f"not {n}",)) for n in range(4))
     fixes = tuple(type(i.fixes[0])(f"do {n}", "gradient-management") for n in range(5))
     text = render_text(make.report(make.run(incidents=(make.incident(causes=causes, ruled_out=causes, fixes=fixes),))))
-    assert "2. cause 1: because 1" in text
+    assert "2. cause 1: + because 1" in text
     assert "3. cause 2" not in text
-    assert "ruled out  cause 0, cause 1, cause 2, cause 3\n" in text
+    assert "ruled out  cause 0 (not 0); cause 1 (not 1)\n" in text
     assert "3. do 2 [gradient]" in text
     assert "4. do 3" not in text
+
+
+def test_a_cause_that_nothing_speaks_for_is_told_only_where_there_is_no_other(make):
+    i = make.incident()
+    bare, shown = (type(i.causes[0])(name, "why it may be", evidence) for name, evidence in (("a", ()), ("b", ("x",))))
+    text = render_text(make.report(make.run(incidents=(make.incident(causes=(shown, bare)),))))
+    assert "1. b: + x" in text
+    assert "2. a" not in text
+    assert "1. a: why it may be" in render_text(make.report(make.run(incidents=(make.incident(causes=(bare,)),))))
 
 
 def test_precursors_of_one_event_are_told_once(make):

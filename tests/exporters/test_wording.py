@@ -37,10 +37,12 @@ def test_short_names():
 @pytest.mark.parametrize(
     ("action", "short"),
     [
-        ("Clip at 1.0 (after unscaling)", "Clip at 1.0"),
-        ("Stop early: the best is that of step 18 (patience 10)", "Stop early"),
-        ("Raise it; if that fails, lower it", "Raise it"),
-        ("If this is FP16: train in BF16; else not", "If this is FP16: train in BF16"),
+        ("Clip at 1.0 (after unscaling)", "Clip at 1.0 (after unscaling)"),
+        (f"Clip at 1.0 (after unscaling); {'x' * 110}", "Clip at 1.0 (after unscaling)"),
+        (f"Stop early, and go back: {'the best is that of step 18 ' * 6}(patience 10)", "Stop early, and go back"),
+        (f"Clip at 1.0 ({'after, before and ' * 9}unscaling)", "Clip at 1.0"),
+        ("x" * 120 + ", y", "x" * 120),
+        ("x" * 120, "x" * 120),
     ],
 )
 def test_what_to_do_in_short(action, short):

@@ -459,7 +459,7 @@ def test_a_metric_of_0_beside_a_vanished_loss_is_about_labels_and_evaluation():
     assert "learning rate too low" in {c.cause for c in incident.ruled_out}
     assert not any("learning_rate" in (f.change or {}) for f in incident.fixes)
     assert primary(incident) == "learning-rate-scheduling"  # the table's
-    assert "labels and evaluation come before it" in incident.routes[0].why
+    assert "once labels and evaluation are checked" in incident.routes[0].why
     assert "--set labels_loaded=no" in incident.questions[0]
     [no] = [i for i in reported(zero_metric(), answers={"labels_loaded": "no"}) if i.symptom == "flat"]
     assert no.causes[0].cause == "data pipeline"
@@ -494,7 +494,7 @@ def test_the_tables_first_stop_says_how_it_fits_this_run():
     assert primary(d) == "gradient-management"
     assert "although the gradient norm was calm here" in d.routes[0].why
     flat = supposed("flat", [{"loss": math.log(10), "lr": 1e-3} for _ in range(60)])
-    assert "here the data are as suspect" in flat.routes[0].why
+    assert "the data are as suspect" in flat.routes[0].why
     led = diagnosed(nan_run(grad=leading))
     assert "exploding gradients are the most common cause" in led.routes[0].why
 

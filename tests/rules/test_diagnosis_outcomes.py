@@ -53,7 +53,7 @@ def test_guessing_speaks_for_inputs_and_labels():
     assert any("guessing among 10 classes gives 0.1" in s for s in d.causes[0].evidence_for)
     assert "the loss stands at ln 10, the value of pure guessing" in d.causes[0].evidence_for
     assert primary(d) == "learning-rate-scheduling"
-    assert "here inputs and labels come before it" in d.routes[0].why
+    assert "once inputs and labels are checked" in d.routes[0].why
     assert {"loss-functions-and-objectives", "training-loop-architecture"} <= set(ranks(d))
     assert d.fixes[0].action.startswith("Overfit a single batch")
     assert "labels are whole numbers from 0 to 9" in actions(d)
@@ -77,7 +77,7 @@ def test_validation_that_guesses_while_training_learns_is_a_matter_of_the_evalua
     d = diagnosed(run, "chance-accuracy", {"num_classes": 10})
     assert d.causes[0].cause == "labels or evaluation of the validation set"
     assert "data pipeline" in {c.cause for c in d.ruled_out}
-    assert "here the evaluation comes before it" in d.routes[0].why
+    assert "once the evaluation is checked" in d.routes[0].why
 
 
 def test_a_training_accuracy_that_guesses_while_its_loss_falls_points_at_the_loss():

@@ -135,3 +135,24 @@ def test_what_was_announced_stays_known_by_its_id(seed):
     for n in range(100, 1201, 100):
         part = [i for i in incidents({k: v[:n] for k, v in run.items()}) if i.severity > Severity.INFO]
         assert {i.id for i in part} <= whole
+
+
+def sawtooth(seed, n=1000, epoch=100):
+    rng = np.random.default_rng(seed)
+    teeth = np.tile(np.linspace(0.3, -0.3, epoch), n // epoch)
+    return {"loss": 2 + 6 * np.exp(-np.arange(n) / 150) + teeth + rng.normal(0, 0.03, n), "epoch": np.arange(n) / epoch}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_teeth_of_a_sawtooth_are_one_incident_from_the_first_of_them_on(seed):
+    [i] = incidents(sawtooth(seed))
+    assert names([i]) == [("periodic", "warning")]
+    assert i.onset.onset_step == 200
+    assert i.precursors == ()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_spike_between_the_teeth_is_an_event_of_its_own(seed):
+    run = sawtooth(seed, n=2000, epoch=200)
+    run["loss"][1300:1306] += 3
+    assert names(incidents(run)) == [("periodic", "warning"), ("loss-spike", "warning")]

@@ -109,21 +109,21 @@ def flat(text):
 
 
 def test_many_spikes_are_one_story_on_the_terminal_and_all_of_them_in_json():
-    at = tuple(range(120, 690, 60))
+    at = (120, 180, 270, 330, 425, 485, 580, 640)  # at equal distances they would be teeth of a sawtooth
     run = report(spiky(at))
     text = render(Report((run,)), "text")
-    spikes = [i.id for i in run.incidents if i.symptom == "loss-spike"]  # at equal distances they are `periodic` too
-    assert len(spikes) == len(set(spikes)) == 10
-    assert text.count("WARNING loss-spike, recovered, the first of 10") == 1
-    assert "and again  9 times between steps 180 and 660, recovered each time" in text
+    spikes = [i.id for i in run.incidents if i.symptom == "loss-spike"]
+    assert len(spikes) == len(set(spikes)) == 8
+    assert text.count("WARNING loss-spike, recovered, the first of 8") == 1
+    assert "and again  7 times between steps 180 and 640, recovered each time" in text
     assert text.count("loss jumped") == 1
-    assert "WARNING  loss-spike on loss 10 times since step 120, recovered each time" in text
-    assert "In all: 10 spikes in loss (spike score 5.7 % of its reports), 10 spikes in grad_norm" in " ".join(
+    assert "WARNING  loss-spike on loss 8 times since step 120, recovered each time" in text
+    assert "In all: 8 spikes in loss (spike score 4.6 % of its reports), 8 spikes in grad_norm" in " ".join(
         text.split()
     )
     page = render(Report((run,)), "markdown")
-    assert "### 1. warning: loss-spike, the first of 10" in page
-    assert "**And again** 9 times between steps 180 and 660, recovered each time." in page
+    assert "### 1. warning: loss-spike, the first of 8" in page
+    assert "**And again** 7 times between steps 180 and 640, recovered each time." in page
 
 
 def test_two_are_told_each_and_one_that_did_not_come_back_is_no_repetition():

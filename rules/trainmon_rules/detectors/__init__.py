@@ -14,7 +14,9 @@ from trainmon_rules.detectors.dead_units import DeadUnits
 from trainmon_rules.detectors.displacement import Displacement
 from trainmon_rules.detectors.divergence import Divergence, ValDivergence
 from trainmon_rules.detectors.flat import Flat
+from trainmon_rules.detectors.frozen import FrozenLoss
 from trainmon_rules.detectors.grad_explosion import GradExplosion
+from trainmon_rules.detectors.grad_growth import GradGrowth
 from trainmon_rules.detectors.grad_spike import GradSpike
 from trainmon_rules.detectors.grad_start import GradStart
 from trainmon_rules.detectors.grad_vanishing import GradVanishing
@@ -49,6 +51,7 @@ ALL: tuple[type[Detector], ...] = (
     LossScaleCollapse,
     GradStart,
     GradExplosion,
+    GradGrowth,
     GradSpike,
     LossSpike,
     Divergence,
@@ -58,6 +61,7 @@ ALL: tuple[type[Detector], ...] = (
     Oscillation,
     ValOscillation,
     Flat,
+    FrozenLoss,
     Plateau,
     Slow,
     Periodic,

@@ -103,11 +103,14 @@ def factor_at(plan: Schedule, step: int, share: float, error: float, peak_step: 
     if total is None or step <= peak_step:
         return None
     shares = (share, share - error, share + error)
-    found = [
-        [u * total / (step - origin * (1.0 - u)) for u in (plan.done(x, floor) for x in shares)]
+    done = [
+        [(plan.done(x, floor), origin) for x in shares]
         for floor in (UNKNOWN_FLOORS if plan.floor is None else (plan.floor,))
         for origin in (peak_step, 0)
     ]
+    if any(step - origin * (1.0 - u) <= 0 for row in done for u, origin in row):
+        return None  # steps below 0, or so large that they can't be told apart
+    found = [[u * total / (step - origin * (1.0 - u)) for u, origin in row] for row in done]
     first, every = found[0], [f for row in found for f in row]
     return Factor(step, first[0], max(first) - min(first), min(every), max(every))
 

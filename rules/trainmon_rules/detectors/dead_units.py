@@ -2,7 +2,7 @@
 
 What it detects: a share of dead units (0 to 1, or percent) of which three quarters of the last ten reports lie above
 one half, at twice the level of the first reports (or half of those that lived then); or above nine tenths from the
-start. A count is divided by the setting `num_units`; without it, a count that has doubled against the hundred reports
+start; and (`info`) above one half from the start. A count is divided by the setting `num_units`; without it, a count that has doubled against the hundred reports
 before, far beyond their noise (`info`). A share of zero activations above 99 % that was below 90 % at first (`info`).
 Features of a sparse autoencoder: `info`.
 
@@ -43,6 +43,7 @@ from trainmon_rules.words import short
 FEATURES = frozenset({"feature", "features", "latent", "latents", "sae", "dictionary"})
 SHARES = frozenset({"share", "frac", "fraction", "ratio", "rate", "prop", "proportion"})
 BEFORE = 100  # reports with which a count is compared
+MANY = 2 / 3  # of the units, dead in the first reports: worth a note
 ABSURD = 1e12  # no number of units
 
 
@@ -129,6 +130,9 @@ class DeadUnits(Lasting):
         risen = max(p.share, min(p.base * base, (1 + base) / 2))  # half of those that lived have died
         severity = Severity.INFO if self.mild else self.rule.severity
         yield Limit((p.start if base > p.start else risen) * whole, True, "of the units are dead", severity)
+        if base > MANY:  # initialised so, or dead before the first report
+            mild = min(Severity.INFO, severity)
+            yield Limit(MANY * whole, True, "of the units are dead from the first reports on", mild)
 
     def words(self, level: float, limit: Limit) -> str:
         """Return the finding in a sentence, in percent where that is known."""

@@ -42,7 +42,7 @@ from trainmon_rules.detectors.steps import hold_of, is_step
 from trainmon_rules.findings import Finding, Recovery, Severity
 from trainmon_rules.points import FloatArray
 from trainmon_rules.series import RING, Block, Series, block_end
-from trainmon_rules.series.robust import median
+from trainmon_rules.series.robust import jump_sigma, median
 from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 
@@ -51,6 +51,8 @@ SHIFT = "regime-shift"  # what a rise is called that has settled
 SHIFTING = ("train_loss", "val_loss", "reward")  # roles that have that symptom
 LASTING, LASTING_SHORT = 40, 10  # reports since the onset before it can be critical
 NEARLY = 0.95  # share of a rise that must be back for it to be over, where what is left could be noise
+NOISE = 32  # training reports that tell its noise
+LEVELS_APART = 2.4  # times it: three standard errors of the difference between two medians of five
 MARGIN = 0.15  # share of the rise by which it must have risen again to lose its better grade
 
 
@@ -168,7 +170,8 @@ class Divergence(Detector):
         if not len(now):
             return False
         then = then if len(then) else train.finite[:5]  # the best is further back than the view
-        return float(np.median(now)) <= float(np.median(then))
+        noise = jump_sigma(np.diff(train.finite[-NOISE:]))
+        return float(np.median(now)) <= float(np.median(then)) + noise * LEVELS_APART
 
     def _annealed(self, block: Block, at: int) -> bool:
         """Whether the best level belongs to a much lower rate than now: the end of a cycle before a warm restart."""
@@ -196,6 +199,7 @@ class Divergence(Detector):
     # ------------------------------------------------------------------ its life
     def _open(self, block: Block, at: int, end: int, now: float, best: float, progress: float) -> Finding:
         onset_step, onset_time, self.onset_index = self._onset(end, best, now)
+        self.best_step = min(self.best_step, onset_step)  # the long median may end a little after the rise began
         self.peak, self.now, self.seen = max(now, self._highest(self.onset_index, end)), now, end
         self.recovery, self.back = Recovery.NOT, share_back(best, self.peak, now)
         self._regrade()

@@ -28,6 +28,8 @@ class Epochs:
         if self.first is None:
             self.first = int(step[0]), float(epoch[0])
         counted = bool((epoch == np.floor(epoch)).all())
+        if counted and bool((np.diff(epoch) < 0).any()):
+            return None  # folds, phases, ranks in turn: it isn't what has passed
         begins = np.flatnonzero(np.diff(np.floor(epoch)) > 0) + 1
         if counted and len(begins) > 2:
             return float(step[begins[-1]] - step[begins[0]]) / float(epoch[begins[-1]] - epoch[begins[0]])

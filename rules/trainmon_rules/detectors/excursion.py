@@ -206,6 +206,12 @@ class Excursion(Detector):
         if not self.series.log:
             first = self.series.judged_of(self.series.first[:5])
             start = median(first[np.isfinite(first)])
+        if level <= e.baseline.level:  # it goes up and down still, but nothing is lost
+            return {
+                "recovery": str(Recovery.RECOVERED),
+                "share of the rise back": 1.0,
+                "level now": self.natural(level),
+            }
         return graded(e.baseline.level, e.baseline.level + e.peak.excess, level, start) | {
             "level now": self.natural(level)
         }
@@ -218,7 +224,8 @@ class Excursion(Detector):
         times = f" for the {ordinal(number)} time in this run" if number > 1 else ""
         then = ""
         if how:
-            verb = "came back only to" if how["recovery"] == Recovery.PARTLY else "stays at"
+            verbs = {Recovery.PARTLY: "came back only to", Recovery.RECOVERED: "is back below it, at"}
+            verb = verbs.get(how["recovery"], "stays at")
             then = f" and {verb} {short(how['level now'])}"
         before = short(evidence["level before"])
         return f"{self.series.tag} jumped from {before} to {short(peak.value)}{times}{then} ({brackets})", evidence

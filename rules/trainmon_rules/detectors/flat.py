@@ -12,7 +12,9 @@ labels that aren't loaded, dead units) is visible from the beginning.
 Example: loss 10.46, 10.47, 10.48 … 10.46 over 121 steps, beside a gradient norm of 0.0002.
 
 When it is wrong: some runs sit on a plateau first and then learn (grokking, sparse rewards). Then it says so:
-the finding is resolved at the step where learning began. It is silent while the rate is still warming up, on a
+the finding is resolved at the step where learning began. Fine-tuning over several epochs is flat within one and steps
+down where the next begins: where an epoch is logged a curve is `info` until one and a half have passed (or the run has
+one only, `num_epochs`). It is silent while the rate is still warming up, on a
 slow but significant improvement, on a resumed attempt, and where the log begins after the larger part of the run.
 
 Fixes: overfit one batch first; check that the labels reach the loss and the optimizer holds the parameters; try
@@ -34,11 +36,13 @@ from trainmon_rules.detectors.base import Peer, Rule
 from trainmon_rules.detectors.constant import Constant
 from trainmon_rules.detectors.curve import METRICS, Curve, error_of_difference
 from trainmon_rules.findings import Finding, Severity
-from trainmon_rules.series import Block, Series
+from trainmon_rules.series import RING, Block, Series
 from trainmon_rules.series.robust import median
 from trainmon_rules.series.trend import noise
 from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
+
+EPOCHS = 1.5  # that must have passed: what is learned by heart shows where the examples come again
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,7 @@ class Flat(Constant):
         super().__init__(rule, series, peer, settings)
         self.curve = Curve(self.params.reports_quiet)
         self.said_at = 0
+        self.first_epoch: float | None = None
 
     def update(self, block: Block) -> Iterable[Finding]:
         """Yield one finding when it is sure that nothing was learned, and its end if something is, later."""
@@ -110,16 +115,17 @@ class Flat(Constant):
         if not self.curve.look(block, self.peer):
             return
         at = len(block) - 1
+        epoch = self._epoch(block)
         thirds = self._thirds(block)
         if thirds is None or self.constant:
             return
         if self.open is not None:
             yield from self._has_it_begun(block)
-            yield from self._still(block, thirds)
+            yield from self._still(block, thirds, epoch)
             if self.open is not None:
                 self.open = self.open.changed(last_step=int(block.step[-1]), **self._words(thirds))
         elif self._is_flat(block, thirds) and not self._total_speaks(block, at):
-            yield self._say_curve(block, at, thirds)
+            yield self._say_curve(block, at, thirds, epoch)
 
     def _thirds(self, block: Block) -> Thirds | None:
         cells, _ = self.curve.trend.cells()
@@ -170,13 +176,24 @@ class Flat(Constant):
         )
         return all(level - t.last < limit + slack for level, slack in drops)
 
-    def _say_curve(self, block: Block, at: int, t: Thirds) -> Finding:
+    def _epoch(self, block: Block) -> bool:
+        """Whether the examples have come again, as far as the log tells, or never will."""
+        epoch = self.peer("epoch", block, len(block) - 1, RING).finite
+        if self.first_epoch is None and len(epoch):
+            self.first_epoch = float(epoch[0])
+        if self.first_epoch is None or not len(epoch):
+            return True
+        total = self.setting("num_epochs")
+        return bool(epoch[-1] - self.first_epoch >= EPOCHS) or (total is not None and 0 < total <= 1)
+
+    def _say_curve(self, block: Block, at: int, t: Thirds, epoch: bool) -> Finding:
         trend = self.curve.trend
         words = self._words(t)
         self.level = t.last
         self.said_at = trend.count
         sure = t.first - t.best + 2 * t.error < self.params.gain * abs(trend.start)
-        severity = None if sure or self.series.role != "reward" else Severity.INFO  # exploring takes its time
+        exploring = self.series.role == "reward" and not sure  # which takes its time
+        severity = min(Severity.INFO, self.rule.severity) if exploring or not epoch else None
         self.open = self.finding(
             block, at, words["summary"], words["evidence"], trend.first_step, trend.first_time, severity=severity
         )
@@ -200,12 +217,13 @@ class Flat(Constant):
             "evidence": evidence,
         }
 
-    def _still(self, block: Block, t: Thirds) -> Iterator[Finding]:
-        """A reward that is still flat at three times the length deserves a warning."""
+    def _still(self, block: Block, t: Thirds, epoch: bool) -> Iterator[Finding]:
+        """A reward that is still flat at three times the length deserves a warning, a loss when its epoch is over."""
         found = self.open
         if found is None or found.severity >= self.rule.severity:
             return
-        if self.curve.trend.count >= 3 * self.said_at and self._is_flat(block, t):
+        longer = self.series.role != "reward" or self.curve.trend.count >= 3 * self.said_at
+        if epoch and longer and self._is_flat(block, t):
             self.open = found.changed(severity=self.rule.severity, last_step=int(block.step[-1]))
             yield self.open
 

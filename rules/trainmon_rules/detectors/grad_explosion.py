@@ -1,17 +1,16 @@
 """grad-explosion: the gradient norm leaves its range by orders of magnitude.
 
-What it detects: two of three reports at a hundred times the baseline's level; among the first fifteen, at a hundred
-times the first two while the loss is no better; or, within the first 64 reports, a largest norm ten thousand times
-the median while the loss doesn't fall.
+What it detects: two of three reports at a hundred times the baseline's level. The first reports, which have no baseline
+yet, are the matter of grad-start, under the same symptom.
 
 Why it matters: with such a gradient one update can destroy what was learnt; without clipping it usually ends
 in NaN.
 
 Example: 0.24 → 960 in five steps, and it stays there while the loss rises.
 
-When it is wrong: norms of unscaled fp16 gradients are large by nature; only ratios to the run's own past count. A
-single report is an explosion only at the start. It is a warning; critical if it has lasted 32 reports and the loss
-is clearly worse than before, or if the start spans those four orders of magnitude.
+When it is wrong: norms of unscaled fp16 gradients are large by nature; only ratios to the run's own past count, and a
+single report is none. It is a warning; critical if it has lasted 32 reports and the loss is clearly worse than
+before (by a tenth, and by three times its spread).
 
 Fixes: clip the gradient norm (1.0 for language models, 5.0 in general, 0.5 where sensitive), lower the rate
 3–10 times, warm up, check the initialisation.
@@ -30,18 +29,18 @@ import numpy as np
 
 from trainmon_rules.detectors.episode import Episode, Hit
 from trainmon_rules.detectors.excursion import HITS
-from trainmon_rules.detectors.grad_spike import GradSpike
+from trainmon_rules.detectors.grad_excursion import GradExcursion
 from trainmon_rules.findings import Severity
 from trainmon_rules.series import Baseline, Block
 
 
-class GradExplosion(GradSpike):
+class GradExplosion(GradExcursion):
     """A hundredfold excursion."""
 
     name: ClassVar[str] = "grad-explosion"
 
     @dataclass(frozen=True, slots=True)
-    class Params(GradSpike.Params):
+    class Params:
         """`ratio` to the level before; `lasting` reports before it can be critical."""
 
         ratio: float = 100.0

@@ -1,8 +1,7 @@
 """grad-spike: the gradient norm jumps; the earliest herald of a loss spike.
 
-What it detects: two of three reports whose logarithm is six robust standard deviations
-above the baseline, and at least three times its level. Judged against the run's own past, never by absolute
-numbers.
+What it detects: two of three reports whose logarithm is six robust standard deviations above the baseline, and at
+least three times its level. Judged against the run's own past, never by absolute numbers.
 
 Why it matters: the gradient leads. In BLOOM-176B it rose four reports before the loss peaked.
 
@@ -21,20 +20,19 @@ are log-normal; the lead over the loss: BLOOM and OLMo 2.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from trainmon_rules.detectors.episode import Episode, Hit
-from trainmon_rules.detectors.excursion import HITS, Excursion
+from trainmon_rules.detectors.excursion import HITS
+from trainmon_rules.detectors.grad_excursion import GradExcursion
 from trainmon_rules.findings import Severity
 from trainmon_rules.series import Baseline, Block
-from trainmon_rules.words import short
 
 
-class GradSpike(Excursion):
+class GradSpike(GradExcursion):
     """Two of three reports far above the baseline of the log norm."""
 
     name: ClassVar[str] = "grad-spike"
@@ -56,7 +54,7 @@ class GradSpike(Excursion):
 
     def opens(self, block: Block, at: int, baseline: Baseline, hits: list[Hit]) -> Severity | None:
         """Open at the second hit if the ratio is large enough for this phase of the run."""
-        ratio = math.exp(min(hits[-1].excess, 700.0))
+        ratio = self.ratio(baseline, hits[-1])
         if len(hits) < HITS or ratio < self.params.ratio or not any(h.excess > baseline.threshold for h in hits):
             return None
         if ratio < self.params.hundredfold and (block.start + at < self.params.early or self.warming_up(block, at)):
@@ -85,20 +83,3 @@ class GradSpike(Excursion):
         if len(before) < 5 or len(after) < 5:
             return False
         return bool(np.median(after[-20:]) < np.median(before[-20:]))
-
-    def measured(self, baseline: Baseline, peak: Hit) -> tuple[str, dict[str, Any]]:
-        """Return how many times the level before the peak is, and the numbers."""
-        level = self.natural(baseline.level)
-        evidence = {
-            "level before": level,
-            "peak": peak.value,
-            "peak step": peak.step,
-            "ratio": peak.value / level,
-            "threshold": self.natural(baseline.level + baseline.threshold),
-            "baseline points": baseline.count,
-        }
-        return f"{short(peak.value / level, 3)} times, peak at step {peak.step}", evidence
-
-    def natural(self, judged: float) -> float:
-        """Return a logarithm as the norm that was logged."""
-        return math.exp(min(judged, 700.0))

@@ -1,8 +1,8 @@
 """grad-start: a run that begins with an exploding gradient, before there is any baseline.
 
 What it detects: in the first 64 reports, norms that span more than four orders of magnitude while the loss doesn't
-fall (critical); in the first dozen, two of three norms at a hundred times the first ones with a loss no better than at
-the start (a warning). Its symptom is grad-explosion.
+fall by a tenth (critical); in the first fifteen, two of three norms at a hundred times the first two with a loss no
+better than at the start (a warning). Its symptom is grad-explosion.
 
 Why it matters: most real fault logs end within sixty reports; a rule that needs a baseline says nothing about them.
 
@@ -104,7 +104,7 @@ class GradStart(Detector):
             return None
         first = float(norms[:2].max())
         over = norms[-3:] >= self.params.ratio * first
-        if over.sum() < HITS or not over[-1] or loss[-1] < median(loss[:3]):
+        if over.sum() < HITS or not over[-1] or median(loss[-3:]) < loss[:3].min():  # one report alone is noise
             return None
         self.lowest, self.top = first, float(np.nanmax(norms[-3:]))
         start = int(np.flatnonzero(norms >= min(3.0, self.params.ratio) * first)[0])

@@ -2,7 +2,8 @@
 
 What it detects: ten gradient norms in a row below 1 % of the run's own reference (its first reports, or the level
 of the several hundred before), while the training loss stands where it stood. A norm of exactly 0 counts only if
-the loss doesn't move by a digit.
+the loss doesn't move by a digit, or if it came at once, from a tenth of the reference or more, and the loss is no better
+in the last half of 64 such reports than in the first.
 
 Why it matters: nothing reaches the weights. Saturated or dead units, a detached graph, or a mask that drops every
 token look like this.
@@ -36,6 +37,10 @@ from trainmon_rules.series.robust import median
 from trainmon_rules.vocabulary import RunSettings
 from trainmon_rules.words import short
 
+ZEROS = 64  # norms of exactly 0 in a row that tell beside a loss that moves
+WHILE = 8  # norms before them
+AT_ONCE = 0.1  # of the reference from which they must have come
+SURE = 1.0  # standard errors by which the loss may have improved
 EXPLODED = 100.0  # a first norm above this is an explosion, no reference
 
 
@@ -143,7 +148,7 @@ class GradVanishing(Detector):
         now = float(loss.mean())
         recent = self.series.before(block.start + i + 1, p.reports).value
         zero = bool((recent == 0).all())
-        if zero and (loss != loss[0]).any():
+        if zero and (loss != loss[0]).any() and not self._gone_at_once(block, i):
             return None  # printed with too few digits
         if now <= p.solved * abs(self.loss) or loss[-1] == 0.0:
             return None  # learned, or hidden by the trainer
@@ -167,6 +172,25 @@ class GradVanishing(Detector):
             f"while the loss stands at {short(now)}"
         )
         return self.finding(block, i, summary, evidence, onset, time)
+
+    def _gone_at_once(self, block: Block, i: int) -> bool:
+        """Whether the norm fell from far above any digit it is printed with to 0, and nothing is learned since."""
+        if self.run < ZEROS:
+            return False
+        end = block.start + i + 1
+        norm = self.series.before(end, min(self.run + WHILE, 512)).value
+        if (norm[-ZEROS:] != 0).any():
+            return False
+        known = norm[np.isfinite(norm) & (norm > 0)][-WHILE:]
+        if self.run < 512 - WHILE and (len(known) < WHILE or median(known) < AT_ONCE * self.later):
+            return False
+        x = self.peer("train_loss", block, i, ZEROS).finite
+        if len(x) < ZEROS or not math.isfinite(self.later):
+            return False
+        a, b = x[: ZEROS // 2], x[ZEROS // 2 :]
+        return float(b.mean()) >= float(a.mean()) - SURE * math.hypot(float(a.std()), float(b.std())) / math.sqrt(
+            len(a)
+        )
 
     def _onset(self, end: int, limit: float) -> tuple[int, float]:
         """The first report of the stretch below the limit, as far back as the ring goes."""

@@ -35,6 +35,7 @@ class Held(Detector):
     def update(self, block: Block) -> Iterator[Finding]:
         """Yield what has lasted long enough, dated to the report that decided it."""
         for i in range(len(block)):
+            self.series.shown = block.start + i + 1
             for found in self.inner.update(block.cut(i, i + 1)):
                 if found.key in self.said:
                     yield found.changed(**self.said[found.key])

@@ -8,8 +8,11 @@ import numpy as np
 
 from trainmon_rules.points import FloatArray
 from trainmon_rules.series import RELATIVE_FLOOR
-from trainmon_rules.series.robust import mad_sigma, median, medians, quantile
+from trainmon_rules.series.robust import jump_sigma, mad_sigma, median, medians, quantile
 
+SMOOTH = 3.0  # times the noise between neighbours: more about a line is its bend
+BENT = 2.0  # the same of levels: a random walk's are not cut by it
+FEW = 4  # jumps that tell
 RANGE_OF_EIGHT = 2.85  # standard deviations that eight normal values span on average
 
 
@@ -18,7 +21,8 @@ def median_error(past: FloatArray, m: int) -> float:
 
     The larger of two: from the residuals about a line (1.25 sigma / sqrt m), and from the jumps between medians of
     consecutive `m` points, which is what keeps autocorrelated series (smoothed rewards) quiet. A drift for the better
-    is no noise and is taken out; one for the worse stays in.
+    is no noise and is taken out; one for the worse stays in. Nor is the bend of a young curve noise: neither is larger
+    than what the differences between neighbours, which a smooth curve leaves small, make likely.
 
     Parameters
     ----------
@@ -33,11 +37,16 @@ def median_error(past: FloatArray, m: int) -> float:
     slope = min(0.0, (median(past[half:]) - median(past[:half])) / (len(past) - half))
     level = past - slope * np.arange(len(past))
     spread = max(mad_sigma(level), (quantile(level, 0.9) - median(level)) / 1.2816)
-    error = 1.25 * spread / math.sqrt(m)
+    error = 1.25 * min(spread, SMOOTH * jump_sigma(np.diff(past))) / math.sqrt(m)
     if len(past) // m > 2:
-        jumps = np.diff(medians(past, m))
-        error = max(error, 1.05 * median(np.abs(jumps - min(0.0, median(jumps)))))
+        error = max(error, _error_of_jumps(np.diff(medians(past, m))))
     return error
+
+
+def _error_of_jumps(jumps: FloatArray) -> float:
+    """Return the standard error of a level by the jumps from each to the next (1.05) or by theirs in turn (0.6)."""
+    error = 1.05 * median(np.abs(jumps - min(0.0, median(jumps))))
+    return error if len(jumps) < FEW else min(error, BENT * 0.6 * median(np.abs(np.diff(jumps))))
 
 
 def highest_median(y: FloatArray, n: int) -> float:

@@ -13,8 +13,9 @@ collapsed thirty steps before its loss did.
 It is over when the scale has stood still for twenty reports at more than 16, or grows again.
 
 When it is wrong: every fp16 run begins with a search: up to fifteen falls in the first steps, from 2^32 to 2^17
-say, and later a single fall every few hundred steps. Both are healthy. A loss scale printed as 0 is a rounded
-number, not a scale.
+say, and later a single fall every few hundred steps, made up for by a rise. Both are healthy, also in a log that
+looks so rarely that it sees nothing but falls and rises: a rise takes back a fall. A loss scale printed as 0 is a
+rounded number, not a scale.
 
 Fixes: bf16 instead of fp16; clip; lower the rate; look for the first non-finite activation. Precision, not the
 learning-rate schedule, is the place to look first.
@@ -101,6 +102,9 @@ class LossScaleCollapse(Detector):
             else:
                 self._rest(1)
             grown = scale > self.last
+            if grown and self.falls:  # a rise makes up for a fall
+                self.falls.pop()
+                self.total = max(0, self.total - 1)
             self.stuck = self.stuck + 1 if scale <= 1.0 and scale == self.last and self._skipped(block, i) else 0
             self.last = scale
             yield from self._judge(block, i, scale, grown)

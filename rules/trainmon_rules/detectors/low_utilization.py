@@ -30,7 +30,7 @@ import numpy as np
 from trainmon_rules import units
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.findings import Finding, Severity
-from trainmon_rules.points import FloatArray
+from trainmon_rules.points import BoolArray, FloatArray
 from trainmon_rules.series import Block, Series, View, block_end
 from trainmon_rules.series.robust import median
 from trainmon_rules.vocabulary import RunSettings
@@ -88,14 +88,15 @@ class LowUtilization(Detector):
         if len(share) < SAMPLES:
             return
         self.judged = True
-        now = median(share[-SAMPLES:])
-        bad = now < self.params.idle if self.is_gpu else now > self.params.waiting
+        last = share[-SAMPLES:]
+        now = median(last)
         if self.open is not None:
             yield from self._follow(block, at, now)
-        elif not bad:
+        elif not self._is_bad(now):
             self.since = None
         elif self.since is None:
-            self.since = (end - SAMPLES, int(recent.step[-SAMPLES]), float(recent.time[-SAMPLES]))
+            n = _newest(self._is_bad(last))
+            self.since = (end - n, int(recent.step[-n]), float(recent.time[-n]))
         elif self._lasts(block, at):
             yield from self._say(block, at, now)
 
@@ -103,6 +104,10 @@ class LowUtilization(Detector):
     def is_gpu(self) -> bool:
         """Whether this is GPU use, which should be high, and not waiting, which should be low."""
         return self.series.role == "gpu_util"
+
+    def _is_bad(self, percent: Any) -> Any:
+        """Whether a level, or each of an array, is on the bad side."""
+        return percent < self.params.idle if self.is_gpu else percent > self.params.waiting
 
     # ------------------------------------------------------------------ what is measured
     def _trains(self, block: Block, at: int) -> bool:
@@ -191,3 +196,8 @@ def as_percent(view: View, tag: str) -> FloatArray:
     """Return the finite, not negative samples of a view in percent; none where nobody can tell their unit."""
     share = units.percent(view.finite_where(view.value >= 0), tag)
     return np.zeros(0) if share is None else share
+
+
+def _newest(bad: BoolArray) -> int:
+    """Return since how many samples it is bad: the end in which bad ones outnumber the others most."""
+    return len(bad) - int(np.cumsum(np.where(bad, 1, -1)[::-1])[::-1].argmax())

@@ -131,7 +131,7 @@ class MemoryGrowth(Detector):
         parts = np.array_split(y, PARTS)
         level = np.array([median(p) for p in parts])
         rises, total = np.diff(level), float(level[-1] - level[0])
-        if total < self.params.least * abs(float(level[0])):
+        if total < self.params.least * abs(float(level[0])) or x[-1] <= x[0]:
             return None
         slope = theil_sen(x, y)
         spread = noise(y - slope * x)

@@ -6,12 +6,13 @@ repeated, while the gradient norm isn't finite.
 
 Why it matters: from the first non-finite update on, every weight may be NaN and every later step is wasted.
 
-Example: `{"step": 900, "loss": NaN}`. The first such loss is a warning at once; the third report in a row, or a
-non-finite gradient norm beside it, makes it critical. A validation loss alone stays a warning.
+Example: `{"step": 900, "loss": NaN}`. The first such loss is a warning at once; the third report in a row, a
+non-finite gradient norm beside it, or half of the last twenty reports makes it critical. A validation loss alone stays a warning.
 
 When it is wrong: an fp16 loss scaler makes single gradient norms infinite by design, and skips those steps. A
 lone non-finite gradient norm beside a finite loss is therefore silent where a loss scale is logged (fewer than
-25 in a row) and needs three in a row elsewhere. NaN in a side metric is not looked at.
+25 in a row) and needs three in a row elsewhere. One that is 0 again is not over where no other number has been
+finite: nothing is trained there. NaN in a side metric is not looked at.
 
 Fixes: find the first bad step (`torch.autograd.set_detect_anomaly`), clip the gradient norm, lower the rate,
 look at the batch, check log(0) and division by zero in the loss.
@@ -22,6 +23,7 @@ Face artefact is described in huggingface/trl#6702 and transformers#13619.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -30,6 +32,7 @@ import numpy as np
 
 from trainmon_rules.detectors.base import Detector, Peer, Rule, resolved
 from trainmon_rules.findings import Finding, Severity
+from trainmon_rules.incidents import HELD_OUT
 from trainmon_rules.series import Block, Series
 from trainmon_rules.strict import strict
 from trainmon_rules.vocabulary import RunSettings
@@ -44,11 +47,13 @@ class NonFinite(Detector):
     class Params:
         """Run lengths.
 
-        `critical_after` reports in a row make it critical; `grad_in_a_row` and `grad_in_a_row_scaled` say how many
+        `critical_after` reports in a row make it critical, and `half` of the last `among`; `grad_in_a_row` and `grad_in_a_row_scaled` say how many
         non-finite gradient norms are worth a word, without and with a loss scaler; `recover` finite reports end it.
         """
 
         critical_after: int = 3
+        half: float = 0.5
+        among: int = 20
         grad_in_a_row: int = 3
         grad_in_a_row_scaled: int = 25
         recover: int = 1
@@ -59,6 +64,7 @@ class NonFinite(Detector):
         super().__init__(rule, series, peer, settings)
         self.run = 0
         self.finite = 0
+        self.recent: deque[bool] = deque([False] * self.params.among, maxlen=self.params.among)  # which weren't finite
         self.total = 0
         self.zeros = 0  # finite reports so far, while all of them are exactly 0
         self.alive = False  # a finite value other than 0 has been seen
@@ -72,12 +78,17 @@ class NonFinite(Detector):
         """Yield a finding for each run of non-finite reports."""
         bad = ~np.isfinite(block.value)
         if self.alive and not bad.any() and self.run == 0 and self.open is None:
+            if any(self.recent):
+                self.recent.extend([False] * min(len(bad), self.params.among))
             return ()
         return self._scan(block, bad.tolist())
 
     def _scan(self, block: Block, bad: list[bool]) -> Iterator[Finding]:
         for i, is_bad in enumerate(bad):
+            self.recent.append(is_bad)
             if not is_bad:
+                if self.open is not None and self._is_still_dead(float(block.value[i])):
+                    continue
                 self.run = self.masked = 0
                 self.zeros += 1
                 self.alive = self.alive or block.value[i] != 0.0
@@ -98,13 +109,23 @@ class NonFinite(Detector):
                 self.open = found
                 yield found
 
+    def _is_still_dead(self, value: float) -> bool:
+        """Whether a gradient norm of exactly 0 follows where none but 0 has been finite: that is no recovery."""
+        return self.series.role == "grad_norm" and value == 0.0 and not self.alive
+
     def _judge(self, block: Block, i: int) -> Finding | None:
         if self.series.role == "grad_norm":
             return self._judge_gradient(block, i)
         gradient = self.peer("grad_norm", block, i, 1).value
         gradient_too = len(gradient) == 1 and not np.isfinite(gradient[0])
-        critical = self.series.role != "val_loss" and (self.run >= self.params.critical_after or gradient_too)
+        critical = self.series.role not in HELD_OUT and (
+            self.run >= self.params.critical_after or gradient_too or self._often()
+        )
         return self._open_or_raise(block, i, critical, bool(gradient_too))
+
+    def _often(self) -> bool:
+        """Whether half of the last reports were not finite: hardly an update counts."""
+        return sum(self.recent) >= self.params.half * self.params.among
 
     def _judge_gradient(self, block: Block, i: int) -> Finding | None:
         masked = self._loss_is_masked(block, i)
@@ -164,4 +185,6 @@ class NonFinite(Detector):
                 "the trainer hides the NaN loss"
             )
         many = f", {self.run} reports in a row" if self.run > 1 else ""
+        if self.series.role != "grad_norm" and self.run < self.params.critical_after and self._often():
+            many = f" again: {sum(self.recent)} of the last {self.params.among} reports are not"
         return f"{self.series.tag} is not finite from step {step}{many}"

@@ -72,7 +72,7 @@ def paces(series: Series, end: int, n: int) -> Paces:
         if by_wall_time(series.role):
             pace = seconds / steps
         else:
-            pace = np.where(value > 0, value, np.nan)
+            pace = np.where((value > 0) & np.isfinite(value), value, np.nan)
             pace = pace if series.role == "step_time" else 1.0 / pace
         pace = np.where((pace >= 0) & (pace < ABSURD) & ((pace > 1.0 / ABSURD) | (pace == 0)), pace, np.nan)
     return Paces(pace, steps, seconds, view.step[own], view.time[own])

@@ -127,7 +127,8 @@ class PeriodicStall(Detector):
             if float((known.seconds == 0).mean()) > COARSE:
                 self.usual = math.nan
                 return
-        self.usual = median(known.pace) if len(known) >= USUAL // 4 else math.nan
+        usual = median(known.pace) if len(known) >= USUAL // 4 else math.nan
+        self.usual = usual if usual > 0 else math.nan
 
     # ------------------------------------------------------------------ are they regular
     def _pause(self, block: Block, at: int, over: float) -> Iterator[Finding]:

@@ -10,10 +10,14 @@ from trainmon_rules.series import Block, View
 from trainmon_rules.series.robust import median
 
 ANSWERS = (
-    "reward_margin", "reward_accuracy", "implicit_reward", "logps", "reward_zero_std", "answer_length", "answers_cut",
+    "reward_margin", "reward_accuracy", "implicit_reward", "logps", "reward_zero_std", "reward_spread",
+    "answer_length", "answers_cut",
 )  # fmt: skip
 """Roles that only runs have whose policy is a language model, or anything else that is tuned on answers."""
 
+
+RLHF = ("objective/", "ppo/mean_", "rlhf")
+"""In the names under which TRL's trainers log rewards and divergences of a policy that answers."""
 
 NO_ANSWERS = "nothing says that the run tunes a policy on answers (--set preference_method=…)"
 
@@ -26,7 +30,10 @@ def tunes_answers(detector: Detector, block: Block, at: int) -> bool:
     """
     if detector.setting("preference_method") is not None:
         return True
-    return any(len(detector.peer(role, block, at, 1)) for role in ANSWERS)
+    if any(len(detector.peer(role, block, at, 1)) for role in ANSWERS):
+        return True
+    tags = [detector.series.tag, *(tag for tag, _ in detector.peer.every("reward", block, at, 1))]
+    return any(word in tag for tag in tags for word in RLHF)
 
 
 def rose(view: View, reports: int) -> tuple[float, float] | None:

@@ -42,6 +42,7 @@ from trainmon_rules.words import short
 COIN = 0.5  # an accuracy that knows nothing
 LOOKS = 2
 ABSURD = 100.0  # times the spread of the reports
+HUGE = 1e100  # no reward; sums and differences of such numbers are none
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,7 @@ def _level(values: FloatArray, index: int, step: int) -> Level | None:
 
     A number like 1e300 would be the best level for ever: what lies absurdly far outside is left out.
     """
-    good = values[np.isfinite(values)]
+    good = values[np.abs(values) < HUGE]
     if len(good) < max(5, len(values) // 2):
         return None
     spread = quantile(good, 0.9) - quantile(good, 0.1)

@@ -1,9 +1,10 @@
 """throughput-drop: the run is lastingly slower than its own past.
 
-What it detects: a rise of the time a step by a half over the last 8 stretches, by 15 % over 20, or by 4 % over 64
-(or over the last eighth of a longer run), against the level before. A stretch is about twenty seconds of reports, so
-5 % must last for ten minutes at least. The rise must also be six times its standard error, which follows from the
-run's own noise, and half as large again as what the pace has gone up and down before.
+What it detects: a rise of the time a step by a half over the last 8 stretches, by a quarter over 12, by 15 % over 20,
+or by 4 % over 64 (or over the last eighth of a longer run), against the level of at least as many before. A stretch is 14
+to 28 seconds of reports and a good half of the 64 must be slow, so 5 % are told after 10 to 20 minutes. The rise must
+also be six times its standard error, which follows from the run's own noise, and half as large again as what the pace
+has gone up and down before.
 
 Why it matters: nothing else shows it, and it is paid on every device until somebody looks.
 
@@ -45,21 +46,23 @@ from trainmon_rules.words import short
 
 LASTS, LASTS_CLEAR = 192, 20  # stretches from which a slowdown is a warning, and a clear one
 LAST = 8  # stretches that must be slow still
-PASTS = {8: 2, 20: 3, 64: 3}  # how many times as many stretches before, by the number of slow ones
+PASTS = {8: 2, 12: 1, 20: 1, 64: 1}  # how many times as many stretches before, by the number of slow ones
+ROOM = 3  # windows in the past that tell how it wanders: where it is shorter, they are
 FEW_CELLS = 16
 WANDER = 1.5  # times what the pace has gone up and down before
 
 
 class ThroughputDrop(Detector):
-    """Level shift of the pace, told on three lengths."""
+    """Level shift of the pace, told on four lengths."""
 
     name: ClassVar[str] = "throughput-drop"
 
     @dataclass(frozen=True, slots=True)
     class Params:
-        """Rise of the time a step that counts over 8, 20 and 64 stretches; `errors` is the number of its errors."""
+        """Rise of the time a step that counts over 8, 12, 20 and 64 stretches; `errors` is the number of its errors."""
 
         sudden: float = 0.5
+        large: float = 0.25
         clear: float = 0.15
         lasting: float = 0.04
         errors: float = 6.0
@@ -131,8 +134,8 @@ class ThroughputDrop(Detector):
         past = self.past
         if self._is_even():
             return None
-        lengths = zip(PASTS, (self.params.sudden, self.params.clear, self.params.lasting), strict=True)
-        for length, share in lengths:
+        p = self.params
+        for length, share in zip(PASTS, (p.sudden, p.large, p.clear, p.lasting), strict=True):
             before = past.level[:-length]
             if len(before) < PASTS[length] * length:
                 return None
@@ -177,8 +180,11 @@ class ThroughputDrop(Detector):
         rise = median(window) - usual
         if rise < least or median(window[-max(LAST, m // 4) :]) - usual < rise / 2:
             return 0.0
-        error = median_error(level_of(before) if m == LAST else before, m)
-        return rise if rise >= max(self.params.errors * error, WANDER * recovered(before, m)) else 0.0
+        usual_windows = max(
+            LAST, min(m, len(before) // ROOM)
+        )  # shorter ones are noisier, so this errs on the quiet side
+        error = median_error(level_of(before) if m == LAST else before, usual_windows)
+        return rise if rise >= max(self.params.errors * error, WANDER * recovered(before, usual_windows)) else 0.0
 
     # ------------------------------------------------------------------ its life
     def _open(self, block: Block, at: int, step: int, time: float, lasted: int) -> Finding | None:

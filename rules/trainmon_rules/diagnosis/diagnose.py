@@ -93,7 +93,7 @@ def diagnose(incident: Incident, run: Run, knowledge: Knowledge) -> Diagnosis:
         routes=_routes(entry, table, facts, alive),
         advice=advise([*entry.fixes, *(f for r in alive for f in r.rule.fixes)], facts),
         questions=(question.text(facts),) if question else (),
-        checklist=table.checklists.get(entry.id),
+        checklist=None if facts.get("judged") == "reward" else table.checklists.get(entry.id),  # they are about losses
     )
 
 
@@ -169,7 +169,7 @@ def _fitted(route: Route, table: Table, facts: Mapping[str, Any], alive: Sequenc
         return route
     if route.sheet in {r.sheet for r in best.rule.routes}:
         return route
-    return replace(route, why=f"{route.why}; here, though, the evidence points first at: {best.rule.name}")
+    return replace(route, why=f"{route.why}; but what this log shows points at {best.rule.name} first")
 
 
 # --------------------------------------------------------------------------------------------- questions

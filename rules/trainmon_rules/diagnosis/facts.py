@@ -177,7 +177,7 @@ def _validation_facts(attempt: Attempt, run: Run, lead: Finding) -> dict[str, An
         keep = np.isfinite(past.value)
         best = int(past.value[keep].argmin())
         facts |= {"best_val": float(past.value[keep][best]), "best_val_step": int(past.step[keep][best])}
-        facts["last_val"] = float(past.finite[-1])
+        facts |= {"last_val": float(past.finite[-1]), "evaluations": val[0].count}
     facts |= _validation_said(lead)
     lowest, last, level = facts.get("best_val", 0.0), facts.get("last_val"), facts.get("train_level", 0.0)
     if lowest > 0 and last is not None:

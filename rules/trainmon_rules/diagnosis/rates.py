@@ -17,6 +17,7 @@ from trainmon_rules.yamlfile import load_packaged
 
 SCHEDULE_REPORTS = 20  # reports from which the phase is read
 ZERO_REPORTS = 3  # rates of 0 at the start that a warm-up may have
+PREFERENCES = ("reward_margin", "reward_accuracy", "implicit_reward")  # roles that only preference tuning has
 NEVER_LEARNED = ("flat", "chance-accuracy", "grad-vanishing")
 STOPPED = ("plateau", "slow")
 
@@ -57,6 +58,12 @@ def usual_rate(optimizer: Any) -> Usual:
     return next((u for u in rates if name.startswith(u.optimizers)), rates[0])
 
 
+def _usual(facts: Mapping[str, Any]) -> Usual:
+    """Return what is usual for a run: one that is tuned on preferences takes far smaller steps than any other."""
+    prefers = facts.get("preference_run") or facts.get("preference_method")
+    return usual_rate("preference" if prefers else facts.get("optimizer"))
+
+
 def rate_facts(attempt: Attempt, lead: Finding, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is known about the learning rate: its value, its place in the schedule and in the usual range.
 
@@ -65,7 +72,9 @@ def rate_facts(attempt: Attempt, lead: Finding, settings: Mapping[str, Any]) -> 
     says nothing about either.
     """
     facts = _scheduled(attempt, lead, settings)
-    usual = usual_rate(settings.get("optimizer"))
+    if any(attempt.of_role(role) for role in PREFERENCES):
+        facts["preference_run"] = True
+    usual = _usual({**settings, **facts})
     facts |= {"usual_rate_low": usual.low, "usual_rate_high": usual.high, "usual_rate_start": usual.start}
     series = series_of_role(attempt, "learning_rate", lead.source)
     end = _seen(series, series.last_step) if series is not None else {}
@@ -80,7 +89,7 @@ def placed(facts: Mapping[str, Any], judged: float | None) -> dict[str, Any]:
     """Return what a run's (peak) rate is against the usual, and what the incident's rate is against it."""
     if not judged:
         return {}
-    out = {"judged_rate": judged, "rate_place": usual_rate(facts.get("optimizer")).place(judged)}
+    out = {"judged_rate": judged, "rate_place": _usual(facts).place(judged)}
     return out | ({"rate_share": facts["learning_rate"] / judged} if facts.get("learning_rate") else {})
 
 

@@ -43,6 +43,8 @@ def gradient_facts(attempt: Attempt, incident: Incident, settings: Mapping[str, 
         return facts
     past = until(series, lead.onset_step, 24)
     facts["grad_nonfinite"] = bool(len(past.value) and not np.isfinite(past.value[-1]))
+    seen = until(series, series.last_step).finite
+    facts["grad_zero"] = len(seen) > 1 and not seen.any()
     facts |= _gradient_level(past, lead, facts.get("grad_led", False))
     facts |= _gradient_said(incident)
     if facts.get("grad_usual") and clip:

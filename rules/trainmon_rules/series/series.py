@@ -118,7 +118,7 @@ class Series:
     retain: int = RING
     count: int = 0
     history: History = field(default_factory=History)
-    first: FloatArray = field(default_factory=lambda: np.zeros(0))  # the first 16 values, as logged
+    shown: int | None = None  # points that the detector asked now has been shown; None where none is asked
     baseline: Baseline | None = None
     wanted: int | None = None  # index of the first point that a waiting detector hasn't been shown
     over: int = 0  # points above the baseline's threshold so far
@@ -130,6 +130,7 @@ class Series:
     _row: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     _peak: FloatArray = field(default_factory=lambda: np.zeros(0))  # of a rate: the highest value before each point
     _top: float = math.nan  # the highest of all so far
+    _first: FloatArray = field(default_factory=lambda: np.zeros(0))  # the first 16 values
     _first_step: int = 0
     _base: int = 0  # index of the ring's first point
     _done: int = 0  # index of the first point not judged yet
@@ -152,8 +153,8 @@ class Series:
             self._remember_peaks(c, keep)
         self._base += keep
         self.count += len(c)
-        if len(self.first) < 16:
-            self.first = np.concatenate([self.first, c.value[: 16 - len(self.first)]])
+        if len(self._first) < 16:
+            self._first = np.concatenate([self._first, c.value[: 16 - len(self._first)]])
         self.history.extend(c.step, c.value)
 
     def _remember_peaks(self, c: Chunk, keep: int) -> None:
@@ -181,6 +182,11 @@ class Series:
         return np.where(np.isfinite(y), y, np.nan)
 
     # ------------------------------------------------------------------ looking back
+    @property
+    def first(self) -> FloatArray:
+        """The first 16 values, as logged; to a detector only those that it has been shown."""
+        return self._first[: self.shown]
+
     def tail(self, n: int) -> View:
         """Return the last `n` points (fewer if there are fewer)."""
         return self._view(self.count - n, self.count)
@@ -197,7 +203,7 @@ class Series:
     def _view(self, start: int, stop: int) -> View:
         start = max(start, self._base)
         s = slice(start - self._base, max(stop - self._base, start - self._base))
-        first, peak = self.first[: max(0, stop)], self._peak_before(s)
+        first, peak = self._first[: max(0, stop)], self._peak_before(s)
         return View(start, self._step[s], self._time[s], self._value[s], self._row[s], first, peak)
 
     def _peak_before(self, s: slice) -> float:

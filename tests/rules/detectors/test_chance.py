@@ -219,6 +219,13 @@ def test_quiet_on_a_plateau_at_one_half(seed):
     assert epochs(drawn(5, 100, 3_000, seed, share), loss) == []
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("share", "count"), [(0.02, 0), (0.05, 1), (0.1, 1), (0.15, 0)])
+def test_what_is_too_good_or_too_bad_for_guessing_is_none(share, count, seed):
+    """Always wrong is no guessing: the labels of another set, say."""
+    assert len(epochs(drawn(10, 60, 20_000, seed, np.full(60, share)), at(10, 60, seed))) == count
+
+
 @pytest.mark.parametrize(
     "tag",
     ["mean_token_accuracy", "eval_token_acc", "mlm_acc", "contrastive_acc", "i2t_acc", "fast_rcnn/fg_cls_accuracy",

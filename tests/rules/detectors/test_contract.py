@@ -5,12 +5,14 @@ A new detector is covered as soon as it is registered and has a run in `tests.st
 
 import pickle
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.columns import Columns
 from tests.streams import AILING, HEALTHY, SETTINGS, batch, findings, gaussian, sessions
 from trainmon_rules.detectors import DETECTORS
 from trainmon_rules.engine import Session
@@ -63,6 +65,52 @@ def test_cuts_change_nothing(name, seed, cuts):
 def test_row_by_row_is_the_same_as_at_once(name):
     columns = AILING[name](1)
     assert story(sessions(columns, range(2000))) == story(sessions(columns))
+
+
+@pytest.mark.parametrize("name", DETECTORS)
+def test_a_report_in_between_changes_nothing(name):
+    columns = AILING[name](0)
+    asked, rest = Session("run", SETTINGS), sessions(columns, range(0, 2000, 7))
+    asked.open("log")
+    for a in range(0, max(map(len, columns.values())), 7):
+        asked.feed("log", batch(columns, a, a + 7))
+        asked.refresh()
+    assert story(asked) == story(rest)
+    for session in (asked, rest):
+        session.end()
+    assert story(asked) == story(rest)
+
+
+def hasty(rule):
+    """The rule with whole-numbered parameters so small that it decides within its first reports."""
+    small = {k: min(v, 4) for k, v in DETECTORS[rule.detector].parameters().items() if type(v) is int}
+    own = {k: min(v, 4) if type(v) is int else v for k, v in rule.parameters}
+    return replace(rule, parameters=tuple({**small, **own}.items()))
+
+
+HASTY = replace(SETTINGS, rules=tuple(hasty(r) for r in SETTINGS.rules))
+
+
+def in_steps(columns, seed, n=60):
+    """The columns' first level, then levels of theirs and far outside, each for some reports."""
+    rng, out = random.Random(seed), Columns(columns)
+    out.settings = getattr(columns, "settings", {}) | {"preference_method": "grpo"}
+    for tag, values in columns.items():
+        known = [v for v in values if v is not None] or [1.0]
+        levels = [known[0], known[-1], 0.0, 0.05, 1.0, 9.0, max(known), 4 * max(known)]
+        row = []
+        while len(row) < n:
+            row += [rng.choice(levels)] * rng.randrange(1, 9)
+        out[tag] = values[:n] if tag in ("time", "step", "epoch") else row[:n]
+    return out
+
+
+@pytest.mark.parametrize("name", DETECTORS)
+def test_no_detector_looks_ahead_within_its_first_reports(name):
+    for seed in range(4):
+        columns = in_steps(AILING[name](0), seed)
+        at_once = story(sessions(columns, settings=HASTY))
+        assert at_once == story(sessions(columns, range(60), settings=HASTY)), f"seed {seed}"
 
 
 @pytest.mark.parametrize("name", DETECTORS)

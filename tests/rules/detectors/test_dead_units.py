@@ -94,6 +94,18 @@ def test_it_is_resolved_when_they_come_back():
     assert 500 <= f.resolved_step <= 511
 
 
+@pytest.mark.parametrize(("level", "resolved"), [(0.45, None), (0.35, 511)])
+def test_two_fifths_are_the_border_of_coming_back(level, resolved):
+    values = step_up(0.1, 0.7, noise=0.002)
+    values[500:] += level - 0.7
+    assert steps(told(values)) == [(300, 319, resolved)]
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.45, 0), (0.55, 1)])
+def test_one_half_is_the_border(share, count):
+    assert len(told(step_up(0.1, share))) == count
+
+
 # ------------------------------------------------------------------ it is blind
 def needs(columns, answers=None):
     [report] = report_runs(session(columns, settings=Settings.default(answers)), Knowledge.load())
@@ -153,3 +165,14 @@ def test_gaps_and_awkward_numbers_change_nothing():
     [f] = findings(run, RULE)
     assert f.onset_step in range(298, 303)
     assert f.detected_step < 340
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_seven_in_ten_dead_from_the_first_report_on_are_a_note(seed):
+    share = 0.7 + np.random.default_rng(seed).normal(0, 0.01, 300)
+    tags = {
+        "loss": (2 + np.random.default_rng(seed).normal(0, 0.05, 300)).tolist(),
+        "dead_relu_fraction": share.tolist(),
+    }
+    found = [f for f in session(tags).runs[0].findings.values() if f.rule == "dead-units"]
+    assert [(str(f.severity), f.onset_step) for f in found] == [("info", 0)]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.engine import findings, session
-from trainmon_rules.detectors.levels import far_from_start
+from tests.engine import block_ends, findings, session
+from trainmon_rules.detectors.levels import far_from_start, median_error
 
 RULE = "divergence"
 
@@ -103,3 +103,117 @@ def test_a_dozen_noisy_reports_are_no_divergence():
     assert wrong < 10  # 86 where the spread is the MAD alone and a single good report counts as much as two
     heavy = sum(far_from_start(1 + 0.1 * rng.standard_t(3, 12), 6.0) is not None for _ in range(20_000))
     assert heavy < 80
+
+
+# ------------------------------------------------------------------ exact steps, seed by seed
+@pytest.mark.parametrize(("seed", "onset", "detected"), [(0, 332, 367), (1, 341, 383), (2, 332, 367), (3, 340, 383)])
+def test_a_steady_rise_is_found_within_a_look_of_the_same_step(seed, onset, detected):
+    assert [f[:3] for f in findings(RULE, {"loss": rising(seed=seed)})] == [("critical", onset, detected)]
+
+
+# ------------------------------------------------------------------ borders
+@pytest.mark.parametrize(("share", "told"), [(0.09, 0), (0.16, 1)])
+def test_twelve_percent_of_the_progress_are_the_border(share, told):
+    x = learning(1200, sigma=0.002)
+    x[600:] += share * 4
+    assert len(findings(RULE, {"loss": x})) == told
+
+
+@pytest.mark.parametrize(("share", "severity"), [(0.4, "warning"), (0.6, "critical")])
+def test_half_of_the_progress_lost_is_critical(share, severity):
+    x = learning(1200, sigma=0.02)
+    x[600:] += share * 4
+    assert [f[0] for f in findings(RULE, {"loss": x})] == [severity]
+
+
+# ------------------------------------------------------------------ more look-alikes
+def milder(name, seed):
+    rng, i = np.random.default_rng(seed), np.arange(4000)
+    x = 1.0 + 4 * np.exp(-i / 200) + rng.normal(0, 0.04, 4000)
+    if name == "a harder part of the data":  # a curriculum: an eighth of the progress at most, and learned again
+        return {"loss": x + 0.35 * np.exp(-np.maximum(0, i - 2000) / 150) * (i >= 2000)}
+    if name == "one-cycle":
+        lr = np.interp(i, [0, 1200, 3600, 4000], [1e-4, 1e-2, 1e-4, 1e-6])
+        return {"loss": x + 0.3 * lr / 1e-2, "lr": lr}
+    if name == "step decay":
+        return {"loss": x - 0.3 * (i >= 2000) - 0.1 * (i >= 3000), "lr": np.where(i < 2000, 0.1, 0.01)}
+    if name == "adversarial losses":
+        return {"d_loss": 0.7 + 0.5 * np.sin(i / 400) - x, "g_loss": 1 + i / 800 + rng.normal(0, 0.3, 4000)}
+    if name == "losses of a policy":
+        return {"policy_loss": np.cumsum(rng.normal(0, 0.02, 4000)), "value_loss": i / 100 + rng.normal(0, 1, 4000)}
+    if name == "an accuracy in percent that wobbles":
+        accuracy = np.clip(75 - 50 * np.exp(-i / 500) + rng.normal(0, 2, 4000), 0, 100)
+        return {"loss": x, "eval_accuracy": [a if k % 40 == 39 else None for k, a in enumerate(accuracy)]}
+    if name == "a batch of another length each time":
+        return {"loss": x * rng.gamma(4, 0.25, 4000)}
+    if name == "a reward that explores":
+        wave = np.cumsum(rng.normal(0, 1, 4000)) * 0.2
+        return {"mean_reward": 30 * (1 - np.exp(-i / 800)) + wave + rng.normal(0, 8, 4000), "loss": x}
+    raise ValueError(name)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a harder part of the data",
+        "one-cycle",
+        "step decay",
+        "adversarial losses",
+        "losses of a policy",
+        "an accuracy in percent that wobbles",
+        "a batch of another length each time",
+        "a reward that explores",
+    ],
+)
+def test_quiet_on_what_comes_with_learning(name, seed):
+    assert findings(RULE, milder(name, seed)) == []
+
+
+# ------------------------------------------------------------------ slow twin
+def twin(x):
+    """The rule in its obvious form, for a loss of finite reports without a rate: the report at which it is first said.
+
+    At each look the median of the last reports against the lowest median of three times as many that ended earlier.
+    """
+    start, best, young, looks, error, sharp = np.median(x[:5]), np.inf, [], 0, np.inf, np.inf
+    for end in block_ends(len(x), 12):
+        m = 5 if end < 160 else 20
+        if end >= 2 * m:
+            young.append((end, np.median(x[max(0, end - 3 * m) : end])))
+        best = min([best, *(level for when, level in young if when <= end - m)])
+        young = [y for y in young if y[0] > end - m]
+        if not np.isfinite(best):
+            continue
+        if looks == 0:
+            past = x[max(0, end - 4 * m - 100) : end - 2 * m][-100:]
+            error, sharp = median_error(past, m), median_error(past, 16)
+        progress = max(0.0, start - best)
+        least = max(6 * error, 0.12 * progress, 0.02 * abs(best))
+        large = max(0.5 * progress, 0.12 * abs(best))
+        if np.median(x[end - 16 : end] if end >= 16 else x[:end]) - best > max(12 * sharp, large, 2 * least):
+            return end - 1
+        looks = looks + 1 if np.median(x[end - m : end]) - best > least else 0
+        if looks >= (5 if end < 256 else 3 if end < 1024 else 2):
+            return end - 1
+    return None
+
+
+def course(seed):
+    """A loss that rises at some place by a step, by a slope or not at all, for a while or for good."""
+    rng = np.random.default_rng(seed)
+    x, t = learning(1500, seed, rng.uniform(0.01, 0.2)), np.arange(1500)
+    at, over = int(rng.integers(40, 1300)), int(rng.choice([5, 40, 2000]))
+    x[at : at + over] += rng.uniform(0, 4)
+    return x + rng.choice([0.0, 0.0, 0.01]) * np.maximum(0, t - at)
+
+
+def test_the_twin_tells_some_and_leaves_some():
+    assert 5 < sum(twin(course(seed)) is not None for seed in range(30)) < 27
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_agrees_with_its_slow_twin(seed):
+    x = course(seed)
+    got = [f[2] for f in findings(RULE, {"loss": x})][:1]
+    assert (got or [None]) == [twin(x)]

@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 
+from tests.rules.detectors.test_plateau import looks
+from tests.rules.test_trend import slow_cells
 from tests.streams import HEALTHY, findings, never_learns, sessions, steps, stops_learning
 from trainmon_rules.findings import Severity, State
 from trainmon_rules.points import Batch, chunk
+from trainmon_rules.series import Series
+from trainmon_rules.series.trend import noise
 
 
 def rng(seed=0):
@@ -79,6 +83,33 @@ def test_a_noisy_reward_may_still_be_exploring():
     assert (early.key, early.severity) == (f.key, Severity.INFO)
 
 
+# ------------------------------------------------------------------ epochs
+def stairs(seed, n=900, length=300):
+    """Fine-tuning: flat within an epoch, a step down at the next."""
+    t = np.arange(n)
+    loss = np.array([1.5, 1.0, 0.6])[t // length] * (1 + rng(seed).normal(0, 0.08, n))
+    return {"loss": loss.tolist(), "epoch": (t / length).tolist()}
+
+
+def standing(seed, n=900, length=300):
+    return {"loss": (1.5 + rng(seed).normal(0, 0.05, n)).tolist(), "epoch": (np.arange(n) / length).tolist()}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_staircase_with_the_epoch_is_never_more_than_a_note(seed):
+    found = findings(stairs(seed), "flat")
+    assert all(f.severity is Severity.INFO and f.state is State.RESOLVED for f in found)
+    assert all(f.resolved_step < 360 for f in found)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_flat_over_the_next_epoch_too_is_a_warning(seed):
+    [early] = findings({k: v[:300] for k, v in standing(seed).items()}, "flat")
+    [f] = findings(standing(seed), "flat")
+    assert (early.severity, f.severity) == (Severity.INFO, Severity.WARNING)
+    assert (f.key, f.detected_step) == (early.key, early.detected_step)
+
+
 # ------------------------------------------------------------------ look-alikes
 def test_quiet_while_the_rate_warms_up():
     n = 400
@@ -130,3 +161,52 @@ def test_quiet_on_a_loss_that_rises():
 @pytest.mark.parametrize("name", HEALTHY)
 def test_quiet_on_healthy_runs(name):
     assert findings(HEALTHY[name](1500, 7), "flat") == []
+
+
+# ------------------------------------------------------------------ slow twin
+def scales(x):
+    """The series' own noise of a report, as of each point's block."""
+    s, out = Series("x", "train_loss", "s", 0), []
+    for i, v in enumerate(x):
+        s.extend(chunk("x", [i], [v], row=[i]))
+        out += [b.baseline.scale if b.baseline else 0.0 for b in s.blocks()]
+    return out
+
+
+def twin(x):
+    """The rule without its short cuts, from all points at each look; no rate, nothing but the training loss."""
+    row = scales(x)
+    for end in looks(len(x), 20):
+        _, cells = slow_cells(x[:end], [True] * end)
+        k, start, sigma = len(cells) // 3, abs(np.median(x[:5])), row[end - 1]
+        if k < 3 or not (sigma < 0.01 * start or (end >= 40 and end > 200)):
+            continue
+        limit = (0.04 if end >= 40 and end > 200 else 0.01) * start
+        first, middle, last = (np.median(c) for c in (cells[:k], cells[k : len(cells) - k], cells[-k:]))
+        error, moved = 1.25 * noise(np.array(cells)) * np.sqrt(2 / k), first - min(first, middle, last)
+        slowing = moved < 0.001 * start and first - middle >= middle - last
+        settled = moved + 2 * error < limit and (moved < 2 * error or slowing)
+        drops = ((start, 4 * sigma), (np.median(x[:16]), 1.5 * sigma), (cells[0], 5 * noise(np.array(cells))))
+        early = any(level - last >= limit + slack for level, slack in drops)
+        if settled and not early and last - first <= max(2 * error, 0.001 * start):
+            return end - 1
+    return None
+
+
+def course(seed):
+    """A loss that stands, falls a little, falls late, or fell at once."""
+    r, t = rng(seed), np.arange(600)
+    late = r.choice([0.0, 0.0, 0.5]) * np.maximum(0, t - 300) / 300
+    head = r.choice([0.0, 0.0, 0.3, 2.0]) * np.exp(-t / r.uniform(1, 8))
+    return 2.3 + head - late - r.choice([0.0, 0.03, 0.2]) * t / 600 + r.normal(0, r.choice([0.003, 0.03, 0.3]), 600)
+
+
+def test_the_twin_tells_some_and_leaves_some():
+    assert 5 < sum(twin(course(seed)) is not None for seed in range(40)) < 37
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_agrees_with_its_slow_twin(seed):
+    x = course(seed)
+    got = [f.detected_step for f in flat(loss=x)][:1]
+    assert (got or [None]) == [twin(x)]

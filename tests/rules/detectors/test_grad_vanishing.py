@@ -85,3 +85,79 @@ def test_quiet_without_a_training_loss():
 @pytest.mark.parametrize("name", HEALTHY)
 def test_quiet_on_healthy_runs(name):
     assert findings(HEALTHY[name](1500, 7), "grad-vanishing") == []
+
+
+# ------------------------------------------------------------------ more look-alikes
+@pytest.mark.parametrize("seed", range(5))
+def test_quiet_where_the_loss_has_learned_since(seed):
+    """A language model: the norm is a hundredth of its first because the first ones were those of a wild start."""
+    t = np.arange(1500)
+    norm = (0.4 + 90 * np.exp(-t / 12)) * np.exp(rng(seed).normal(0, 0.3, 1500))
+    assert vanishing(3.0 + 7.8 * np.exp(-t / 60) + rng(seed + 9).normal(0, 0.05, 1500), norm) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_quiet_on_norms_of_many_orders_of_magnitude(seed):
+    """An agent's policy gradient: most updates are next to nothing, and none of them is the end."""
+    norm = np.exp(rng(seed).normal(-1, 2.5, 2000))
+    assert vanishing(rng(seed + 9).normal(0, 1, 2000), norm) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_quiet_at_the_end_of_a_decay(seed):
+    """Sharpness-aware runs and annealed ones end with norms of a fiftieth."""
+    t = np.arange(2000)
+    norm = np.maximum(0.02, 1 - t / 2000) * np.exp(rng(seed).normal(0, 0.2, 2000))
+    assert vanishing(2 + 2 * np.exp(-t / 300) + rng(seed + 9).normal(0, 0.03, 2000), norm) == []
+
+
+def test_a_fiftieth_is_no_hundredth():
+    run = vanishes(0)
+    assert vanishing(run["loss"], [1.4] * 300 + [0.05] * 400) == []
+    assert len(vanishing(run["loss"], [1.4] * 300 + [0.005] * 400)) == 1
+
+
+def test_quiet_where_the_loss_moved_by_more_than_a_tenth():
+    run = vanishes(0)
+    assert vanishing([x - 1.5 * (i >= 300) for i, x in enumerate(run["loss"])], run["grad_norm"]) == []
+    assert len(vanishing([x - 0.5 * (i >= 300) for i, x in enumerate(run["loss"])], run["grad_norm"])) == 1
+
+
+# ------------------------------------------------------------------ slow twin
+def twin(loss, norm):
+    """The rule in its obvious form, for at most 250 finite reports: where ten in a row are below a hundredth."""
+    first, loss_first, later, before, run = max(norm[:5]), None, None, None, 0
+    loss_first = max(np.median(loss[: k + 1][-5:]) for k in range(5))
+    for i, value in enumerate(norm):
+        known = [first] + ([later] if later is not None else [])
+        run = run + 1 if value <= 0.01 * max(known) else 0
+        n = run - 10
+        if n >= 0 and (n <= 16 or not n & (n - 1)):
+            top, now = max(norm[i - 9 : i + 1]), np.mean(loss[i - 9 : i + 1])
+            from_first = top <= 0.01 * first and loss_first - now < 0.1 * abs(loss_first)
+            from_later = later is not None and top <= 0.01 * later and before - now < 0.1 * abs(before)
+            if now > 0.05 * abs(loss_first) and (from_first or from_later):
+                return i
+        if i + 1 in (64, 128) and not run:
+            later, before = np.median(norm[: i + 1]), np.mean(loss[: i + 1][-32:])
+    return None
+
+
+def course(seed):
+    r, t = rng(seed), np.arange(250)
+    loss = 3 + r.choice([0.0, 2.0, 6.0]) * np.exp(-t / 30) + r.normal(0, 0.02, 250)
+    norm = r.uniform(0.1, 50) * np.exp(r.normal(0, 0.4, 250)) + 40 * np.exp(-t / 3) * r.choice([0, 1])
+    at = int(r.integers(3, 240))
+    norm[at : at + int(r.integers(4, 200))] *= 10.0 ** -r.uniform(1, 5)
+    return loss.tolist(), norm.tolist()
+
+
+def test_the_twin_tells_some_and_leaves_some():
+    assert 5 < sum(twin(*course(seed)) is not None for seed in range(30)) < 28
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_agrees_with_its_slow_twin(seed):
+    loss, norm = course(seed)
+    got = [f.detected_step for f in vanishing(loss, norm)][:1]
+    assert (got or [None]) == [twin(loss, norm)]

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from tests.engine import findings, incidents
+from trainmon_rules.points import chunk
+from trainmon_rules.series import Series
 
 
 def norms(n=600, seed=0, level=0.5):
@@ -85,6 +87,95 @@ def test_quiet_on(tail, seed):
     tags = {"loss": loss(3000, seed), "grad_norm": g}
     noisy = [f for f in findings("grad-spike", tags) + findings("grad-explosion", tags) if f[0] != "info"]
     assert noisy == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "change", ["another accumulation", "clipped at 1", "a rate that falls in steps", "dropout off"]
+)
+def test_quiet_on_levels_that_move_for_a_reason(change, seed):
+    """Norms of large batches hardly scatter, so that a factor of two is dozens of standard deviations."""
+    rng, n = np.random.default_rng(seed), 3000
+    g = 0.5 * np.exp(rng.normal(0, 0.02, n))
+    if change == "another accumulation":
+        g[1500:] *= 2  # half the micro-batches an update, say, or the sum in place of the mean
+    if change == "clipped at 1":
+        g = np.minimum(1.0, 1.4 * np.exp(rng.normal(0, 0.6, n)))  # the norm as it was applied
+    if change == "a rate that falls in steps":
+        g[1000:] *= 1.5
+        g[2000:] *= 1.5
+    if change == "dropout off":
+        g[1500:] /= 4
+    tags = {"loss": loss(n, seed), "grad_norm": g}
+    assert findings("grad-spike", tags) + findings("grad-explosion", tags) == []
+
+
+@pytest.mark.parametrize(("factor", "told"), [(2.5, 0), (4.0, 1)])
+def test_three_times_the_level_is_the_border_of_a_spike(factor, told):
+    g = 0.5 * np.exp(np.random.default_rng(0).normal(0, 0.02, 600))
+    g[300:304] *= factor
+    assert len(findings("grad-spike", {"loss": loss(), "grad_norm": g})) == told
+
+
+@pytest.mark.parametrize(("factor", "told"), [(50, 0), (200, 1)])
+def test_a_hundred_times_the_level_is_the_border_of_an_explosion(factor, told):
+    g = 0.5 * np.exp(np.random.default_rng(0).normal(0, 0.02, 600))
+    g[300:304] *= factor
+    assert len(findings("grad-explosion", {"loss": loss(), "grad_norm": g})) == told
+
+
+def test_an_explosion_is_critical_at_the_thirty_second_report_and_not_before():
+    x, g = loss(), bumped(300, 60, 900)
+    x[302:] += 2
+
+    def severity(reports):
+        tags = {"loss": x[: 300 + reports], "grad_norm": g[: 300 + reports]}
+        return [f[0] for f in findings("grad-explosion", tags)]
+
+    assert severity(31) == ["warning"]
+    assert severity(32) == ["critical"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_explosion_that_the_loss_survives_pages_nobody(seed):
+    tags = {"loss": loss(seed=seed), "grad_norm": bumped(300, 60, 900, seed=seed)}
+    assert [f[0] for f in findings("grad-explosion", tags)] == ["warning"]
+
+
+def twin(g, least):
+    """Where the norm is first found above the baseline in two of three reports, a report at a time."""
+    s, over, calm, level, found = Series("g", "grad_norm", "s", 0, log=True), [], 0, None, []
+    for i, v in enumerate(g):
+        s.extend(chunk("g", [i], [v], row=[i]))
+        for b in s.blocks():
+            y = np.log(v) if v > 0 else np.nan
+            if level is not None:
+                calm = calm + 1 if y - level[0] <= 0.5 * level[1] else calm if np.isnan(y) else 0
+                if calm == 5:
+                    level, over = None, []
+                continue
+            if b.baseline is None or not y - b.baseline.level > b.baseline.threshold:
+                continue
+            over = [o for o in over if o[0] > i - 3] + [(i, y - b.baseline.level)]
+            if least(over):
+                found.append(i)
+                level, calm = (b.baseline.level, b.baseline.threshold), 0
+    return found
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_spikes_and_explosions_agree_with_their_slow_twin(seed):
+    rng = np.random.default_rng(seed)
+    g = norms(900, seed)
+    for at in rng.integers(80, 880, 5):
+        g[at : at + rng.integers(1, 6)] *= 10.0 ** rng.uniform(0.3, 3.5)
+    g[rng.integers(80, 900, 20)] = np.nan
+    tags = {"loss": loss(900, seed), "grad_norm": g}
+    spikes = twin(g, lambda over: len(over) > 1 and over[-1][1] >= np.log(3))
+    explosions = twin(g, lambda over: sum(o[1] >= np.log(100) for o in over) > 1)
+    assert [f[2] for f in findings("grad-spike", tags)] == spikes
+    assert [f[2] for f in findings("grad-explosion", tags)] == explosions
+    assert spikes
 
 
 def test_norms_printed_as_zero_are_not_judged():

@@ -122,3 +122,26 @@ def test_the_last_printed_digit(values, digit):
 def test_there_is_no_descent_without_a_rate_above_0():
     nothing = View(0, np.arange(3), np.zeros(3), np.zeros(3), np.arange(3))
     assert descent(nothing, Course(), 3) is None
+
+
+# ------------------------------------------------------------------------------------------------- slow twin
+def runs_of_zero(lr):
+    """(first, third, the one that ends it) of each stretch of at least three zeros, by step."""
+    out, at = [], 0
+    while at < len(lr):
+        end = at
+        while end < len(lr) and lr[end] == 0.0:
+            end += 1
+        if end - at >= 3:
+            out.append((at + 1, at + 3, end + 1 if end < len(lr) else None))
+        at = max(end, at + 1)
+    return out
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_agrees_with_its_slow_twin_where_the_rate_falls_at_once(seed):
+    rng = np.random.default_rng(seed)
+    lr = np.full(600, 1e-3)
+    for at in rng.integers(1, 600, 25):
+        lr[at : at + rng.integers(1, 9)] = 0.0
+    assert [f[1:] for f in found(lr.tolist())] == runs_of_zero(lr)

@@ -153,3 +153,22 @@ def test_the_median_slope_forgives_outliers():
     y[[5, 20, 33]] = 1e6
     assert theil_sen(x, y) == pytest.approx(3.0, rel=0.02)
     assert theil_sen(np.zeros(5, np.int64), np.arange(5.0)) == 0.0
+
+
+# -------------------------------------------------------------------------------------------------------- borders
+@pytest.mark.parametrize(("percent", "told_"), [(2.0, 0), (6.0, 1)])
+def test_two_percent_from_the_second_sixth_to_the_last_are_the_least(percent, told_):
+    """An exact line: between the middles of those parts lie two thirds of the growth."""
+    assert len(told(RULE, {"gpu_mem_gb": 40 + 0.4 * percent * T / N})) == told_
+
+
+def test_memory_that_is_cleared_at_each_evaluation_and_grows_as_much_again():
+    for seed in range(3):
+        quiet(level(seed) + 5 * (T % 150) / 150)
+
+
+def test_a_device_that_other_jobs_share():
+    """Steps up and down of whole gigabytes as they come and go."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        quiet(40 + 4 * np.repeat(rng.integers(0, 6, 25), 200))

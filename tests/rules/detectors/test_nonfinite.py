@@ -68,3 +68,85 @@ def test_a_gradient_that_is_only_ever_zero_or_nan_is_dead():
     rows = {"loss": [208.4, 208.5, 209.2, 208.8], "grad_norm": [0.0, 0.0, NAN, 0.0]}
     assert findings(RULE, rows)[0][:3] == ("critical", 2, 2)
     assert findings(RULE, {**rows, "loss_scale": [1024.0] * 4}) == []
+
+
+# ------------------------------------------------------------------ look-alikes
+def test_a_validation_loss_alone_pages_nobody_whole_or_in_parts():
+    for tag in ("eval_loss", "val/box_loss"):
+        rows = {"loss": 2 - np.arange(20) / 20, tag: [1.0] * 8 + [NAN] * 12}
+        assert findings(RULE, rows) == [("warning", 8, 8, "ended")], tag
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_fp16_run_that_overflows_now_and_then_is_silent(seed):
+    """Up to a few overflows running, where the scale grows again and again; each is a step that was skipped."""
+    rng = np.random.default_rng(seed)
+    n = 3000
+    g = np.exp(rng.normal(0, 0.3, n))
+    for at in rng.integers(0, n - 10, 30):
+        g[at : at + rng.integers(1, 7)] = INF
+    rows = {"loss": 2 + rng.normal(0, 0.02, n), "grad_norm": g, "loss_scale": np.full(n, 2.0**15)}
+    assert findings(RULE, rows) == []
+
+
+def test_twenty_five_overflows_running_are_told_though_a_scaler_skips_them():
+    def told(bad):
+        g = np.r_[np.ones(40), np.full(bad, NAN), np.ones(10)]
+        rows = {"loss": 2 + 0.01 * np.sin(np.arange(len(g))), "grad_norm": g, "loss_scale": [1024.0] * len(g)}
+        return findings(RULE, rows)
+
+    assert told(24) == []
+    assert told(25) == [("warning", 40, 64, "resolved")]
+
+
+def test_signed_and_huge_and_tiny_losses_are_finite():
+    for loss in (np.linspace(-1, -3, 50), np.full(50, 1e30), np.full(50, 1e-300), np.zeros(50)):
+        assert findings(RULE, {"loss": loss}) == []
+
+
+def test_a_metric_that_is_not_defined_at_first_is_not_looked_at():
+    rows = {"loss": 2 - np.arange(30) / 30, "val/mAP": [NAN] * 20 + [0.1] * 10, "perplexity": [INF] * 5 + [20.0] * 25}
+    assert findings(RULE, rows) == []
+
+
+# ------------------------------------------------------------------ slow twin
+def twin(loss):
+    """The rule in its obvious form: each run of bad reports, graded by its length, over at the first good one."""
+    out, at = [], 0
+    while at < len(loss):
+        if np.isfinite(loss[at]):
+            at += 1
+            continue
+        end = at
+        while end < len(loss) and not np.isfinite(loss[end]):
+            end += 1
+        often = max(sum(~np.isfinite(loss[max(0, i - 19) : i + 1])) for i in range(at, end)) >= 10
+        bad = "critical" if end - at >= 3 or often else "warning"
+        out.append((bad, at, at, "resolved" if end < len(loss) else "ended"))
+        at = end
+    return out
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_agrees_with_its_slow_twin(seed):
+    rng = np.random.default_rng(seed)
+    loss = 2 + rng.normal(0, 0.1, 700)
+    for at in rng.integers(0, 700, 12):
+        loss[at : at + rng.integers(1, 6)] = rng.choice([NAN, INF, -INF])
+    assert findings(RULE, {"loss": loss}) == twin(loss)
+
+
+def every_other(n=60, at=20, period=2):
+    return [2.0 + 0.01 * (i % 7) if i < at or i % period else NAN for i in range(n)]
+
+
+def test_every_second_report_not_finite_is_critical_once_it_is_half_of_twenty():
+    found = [f for f in session({"loss": every_other()}).runs[0].findings.values() if f.rule == "nonfinite"]
+    first = next(f for f in found if str(f.severity) == "critical")
+    assert first.detected_step == 38  # the tenth since step 20
+    assert "10 of the last 20 reports" in first.summary
+
+
+def test_every_third_report_not_finite_stays_a_warning():
+    found = [f for f in session({"loss": every_other(period=3)}).runs[0].findings.values() if f.rule == "nonfinite"]
+    assert {str(f.severity) for f in found} == {"warning"}

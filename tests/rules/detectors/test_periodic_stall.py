@@ -1,9 +1,11 @@
 """periodic-stall: pauses at equal distances, what they come with, what they cost."""
 
+import math
+
 import numpy as np
 import pytest
 
-from tests.engine import session
+from tests.engine import block_ends, session
 from tests.rules.detectors.speed import clock, found, noisy, told
 from trainmon_rules.detectors.periodic_stall import Pause, regular
 from trainmon_rules.state import Settings
@@ -170,3 +172,54 @@ def test_what_it_lacks_is_told():
     assert blind("loss", np.ones(99), clock(noisy(99, 0.3), 1.0)) == "wall times are too coarse"
     assert blind("step_time", np.zeros(99)) == "too few positive numbers are logged"
     assert blind("step_time", np.ones(99)) == ""
+
+
+# ------------------------------------------------------------------------------------------------------ slow twin
+def twin(x):
+    """The rule in its obvious form, for logged step times: the report at which pauses are first told."""
+    usual, pauses, ends = math.nan, [], set(block_ends(len(x)))
+    for i, v in enumerate(x):
+        if v >= 3 * usual:
+            if pauses and i - pauses[-1][1] <= 1:
+                pauses[-1][1:] = i, pauses[-1][2] + v - usual
+            else:
+                pauses = [*pauses, [i, i, v - usual]][-9:]
+                first, last, excess = (np.array(column) for column in zip(*pauses, strict=True))
+                steps, reports = np.diff(first), np.diff(last)
+                if len(steps) >= 6:
+                    period = np.median(steps)
+                    near = np.median(reports) < 10
+                    off = reports != round(np.median(reports)) if near else abs(steps - period) > 0.1 * period
+                    cost = min(excess.mean(), 3 * np.median(excess))
+                    if off.sum() <= (len(steps) == 8) and cost / (cost + usual * period) >= 0.02:
+                        return i
+        if i + 1 in ends and i + 1 >= 32:
+            usual = np.median(x[max(0, i - 63) : i + 1])
+    return None
+
+
+def loop(seed):
+    """Pauses at some distance, of some length, some of them missing or late, among steps that vary."""
+    rng = np.random.default_rng(seed)
+    x = noisy(900, 1.0, seed, 0.2)
+    at = np.arange(rng.integers(5, 90), 895, rng.integers(5, 70))
+    at = at[rng.random(len(at)) > rng.choice([0.0, 0.05, 0.3])]
+    at = at + rng.integers(0, 1 + rng.choice([0, 1, 5]), len(at))
+    x[at] += rng.uniform(1, 8)
+    return x
+
+
+def test_the_twin_tells_some_and_leaves_some():
+    assert 5 < sum(twin(loop(seed)) is not None for seed in range(30)) < 27
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_agrees_with_its_slow_twin(seed):
+    x = loop(seed)
+    got = [detected for _, _, detected, _ in told(RULE, {"step_time": x})][:1]
+    assert (got or [None]) == [twin(x)]
+
+
+def test_two_percent_of_the_time_are_told_and_less_is_not():
+    assert len(by_wall(paused(100, 0.3))) == 0  # 1.5 %
+    assert len(by_wall(paused(100, 0.6))) == 1  # 2.9 %

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
+from tests.engine import block_ends
+from tests.rules.test_trend import slow_cells
 from tests.streams import findings, never_learns, steps, stops_learning
 from trainmon_rules.findings import Severity, State
+from trainmon_rules.series.trend import next_look, noise
 
 
 def rng(seed=0):
@@ -98,3 +101,58 @@ def test_quiet_on_what_never_learned():
 
 def test_quiet_on_a_metric_constant_at_its_best():
     assert plateau(eval_accuracy=[0.2, 0.5, 0.8, *[0.93] * 30]) == []
+
+
+# ------------------------------------------------------------------ borders
+@pytest.mark.parametrize(("share", "count"), [(0.25, 0), (0.35, 1)])
+def test_three_tenths_of_the_peak_rate_are_alive(share, count):
+    run = stops_learning(0)
+    rate = [1e-3] * 60 + [1e-3 * share] * 1140
+    assert len(plateau(loss=run["loss"], lr=rate)) == count
+
+
+# ------------------------------------------------------------------ slow twin
+def looks(n, first):
+    """The block ends at which the curve is looked at."""
+    at = first
+    for end in block_ends(n):
+        if end >= at:
+            yield end
+            at = next_look(end)
+
+
+def twin(x):
+    """The rule without its short cuts, from all points at each look; no rate, nothing but the training loss."""
+    for end in looks(len(x), 80):
+        _, cells = slow_cells(x[:end], [True] * end)
+        tail = np.array(cells[len(cells) // 2 :])
+        k = len(tail) // 2
+        start, level = max(np.median(x[:5]), cells[0]), np.median(tail[-k:])
+        groups = [[np.median(g) for g in np.array_split(half, 4)] for half in (tail[:k], tail[-k:])]
+        slowly = np.sqrt(sum(np.var(g, ddof=1) for g in groups) / 2) * np.sqrt(0.5)
+        error = max(1.25 * noise(tail) * np.sqrt(2 / k), slowly)
+        progress, gain = start - level, np.median(tail[:k]) - level
+        learned = progress > max(0.04 * start, 6 * error) and level >= 0.05 * start
+        if learned and gain + 2 * error < 0.02 * progress and gain < 2 * error and gain >= -0.02 * progress - 2 * error:
+            return end - 1
+    return None
+
+
+def course(seed):
+    """A loss that falls by some law and stops, or goes on a little, with some noise."""
+    r, t = rng(seed), np.arange(1200)
+    tail = r.choice([0.0, 0.0, 0.02, 0.3]) * t / 1200
+    return (
+        r.uniform(0.1, 2) + 3 * np.exp(-t / r.uniform(5, 150)) - tail + r.normal(0, r.choice([0.003, 0.03, 0.3]), 1200)
+    )
+
+
+def test_the_twin_tells_some_and_leaves_some():
+    assert 5 < sum(twin(course(seed)) is not None for seed in range(30)) < 27
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_agrees_with_its_slow_twin(seed):
+    x = course(seed)
+    got = [f.detected_step for f in plateau(loss=x)][:1]
+    assert (got or [None]) == [twin(x)]

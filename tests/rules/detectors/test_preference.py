@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.ailing_outcomes import cut_answers, displaced, lost_margin, policy, preference, runaway_policy
-from tests.engine import session
+from tests.engine import block_ends, session
 from tests.streams import batch, findings, steps
 from trainmon_rules.detectors.policy import NO_ANSWERS
 from trainmon_rules.diagnosis import Knowledge
@@ -64,6 +64,13 @@ def test_a_margin_beyond_what_the_loss_sees_is_listed():
     assert f.severity is Severity.INFO
 
 
+@pytest.mark.parametrize(("fall", "count"), [(0.5, 0), (1.1, 1)])
+@pytest.mark.parametrize("seed", range(3))
+def test_half_of_what_the_margin_had_gained_is_the_border(fall, count, seed):
+    run = with_(preference(seed=seed), "rewards/margins", lambda i, v: v - fall)  # from 1.5
+    assert len(findings(run, "preference-margin")) == count
+
+
 # ------------------------------------------------------------------ displacement
 @pytest.mark.parametrize("seed", range(3))
 def test_both_answers_lose_likelihood(seed):
@@ -113,6 +120,14 @@ def test_each_divergence_by_its_own_unit(tag, before, after, severity):
     run[tag] = (level * np.exp(rng().normal(0, 0.1, 700))).tolist()
     [f] = findings(run, "policy-kl")
     assert (f.onset_step, f.severity) == (300, severity)
+
+
+@pytest.mark.parametrize(("after", "count"), [(0.6, 0), (1.5, 1)])
+def test_ten_times_the_level_counts_from_one_nat_on(after, count):
+    run = policy()
+    level = np.where(np.arange(700) < 300, 0.01, after)
+    run["kl"] = (level * np.exp(rng().normal(0, 0.1, 700))).tolist()
+    assert [f.detected_step for f in findings(run, "policy-kl")] == [319] * count
 
 
 @pytest.mark.parametrize("tag", ["policy/approxkl_avg", "objective/kl", "kl", "objective/non_score_reward"])
@@ -281,3 +296,116 @@ def test_gaps_and_awkward_numbers_change_nothing():
         assert len(found) == 1, rule
         assert found[0].onset_step in range(290, 325), rule
         assert found[0].detected_step < 360, rule
+
+
+# ------------------------------------------------------------------ each rule: its border, and what looks like it
+def shown(tag, values, **beside):
+    """A healthy policy's run with another column; the findings of the symptom."""
+    run = {**policy(len(values)), **beside}
+    run[tag] = np.asarray(values).tolist()
+    return of_symptom(run)
+
+
+@pytest.mark.parametrize(
+    ("tag", "quiet", "loud"),
+    [
+        ("clip_ratio/region_mean", 0.3, 0.4),
+        ("frac_reward_zero_std", 0.85, 0.95),
+        ("completions/clipped_ratio", 0.85, 0.95),
+        ("entropy", 0.12, 0.06),  # 0.9 at first
+    ],
+)
+def test_limits_of_a_policy_are_where_the_rules_put_them(tag, quiet, loud):
+    start = policy()[tag][:16]
+    for level, count in ((quiet, 0), (loud, 1)):
+        assert len(shown(tag, [*start, *([level] * 684)])) == count, level
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("tag", "usual", "rare"),
+    [
+        ("clip_ratio/region_mean", 0.05, 0.9),
+        ("frac_reward_zero_std", 0.4, 1.0),
+        ("completions/clipped_ratio", 0.3, 1.0),
+        ("entropy", 0.8, 0.001),
+        ("kl", 0.05, 50.0),
+    ],
+)
+def test_quiet_on_shares_that_are_extreme_now_and_then(tag, usual, rare, seed):
+    """Half of the reports at most, in no order: a few prompts a batch, or a hard part of the data."""
+    r = rng(seed)
+    values = np.where(r.random(700) < 0.4, rare, usual * np.exp(r.normal(0, 0.1, 700)))
+    values[:16] = usual
+    assert shown(tag, values) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("tag", ["clip_ratio/region_mean", "frac_reward_zero_std", "completions/clipped_ratio"])
+def test_quiet_on_a_share_that_climbs_and_levels_off_below_its_limit(tag, seed):
+    top = {"clip_ratio/region_mean": 0.25}.get(tag, 0.8)
+    values = top * (1 - np.exp(-np.arange(700) / 150)) + rng(seed).normal(0, 0.02, 700)
+    assert shown(tag, np.clip(values, 0, 1)) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_quiet_on_an_entropy_that_falls_to_a_seventh_and_answers_that_double(seed):
+    t = np.arange(700)
+    assert shown("entropy", (0.13 + 0.77 * np.exp(-t / 100)) * np.exp(rng(seed).normal(0, 0.02, 700))) == []
+    assert shown("completions/mean_length", 300 * (1 + t / 700) * np.exp(rng(seed).normal(0, 0.05, 700))) == []
+    assert shown("completions/max_length", 300 * (1 + 9 * (t > 300))) == []  # the longest of a batch
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_quiet_on_a_margin_of_ten_and_on_one_that_is_twenty_for_a_moment(seed):
+    run = preference(seed=seed)
+    run["rewards/margins"] = [6 * m for m in run["rewards/margins"]]
+    run["rewards/margins"][200:208] = [40.0] * 8
+    assert findings(run, "preference-margin-high") == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_quiet_on_a_chosen_reward_that_falls_no_further_than_the_margin_gained(seed):
+    """A large β: margins of 9, a chosen reward of -6."""
+    run = preference(seed=seed)
+    run["rewards/margins"] = [6 * m for m in run["rewards/margins"]]
+    run["rewards/chosen"] = [12 * c for c in run["rewards/chosen"]]
+    assert findings(run, "preference-displacement") == []
+
+
+# ------------------------------------------------------------------ slow twin of a level beyond its limit
+def twin(x):
+    """The rule in its obvious form, for answers cut at the limit: (detected, worst, resolved) of each finding."""
+    found, limit = [], None
+    for end in block_ends(len(x), 20):
+        last = np.array(x[end - 20 : end])
+        worse = next((v for v in (0.98, 0.9) if np.quantile(last, 0.25) > v), None)
+        if limit is not None and np.median(last) < 0.8 * limit:
+            found[-1][2], limit = end - 1, None
+        elif limit is None and worse is not None:
+            found.append([end - 1, worse, None])
+            limit = worse
+        elif worse is not None and worse > limit:
+            found[-1][1] = limit = worse
+    return [tuple(f) for f in found]
+
+
+def shares(seed):
+    r = rng(seed)
+    level = np.repeat(r.choice([0.5, 0.75, 0.88, 0.95, 1.0], 20), 35)
+    return np.clip(level + r.normal(0, r.choice([0.0, 0.02, 0.1]), 700), 0, 1).tolist()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_agrees_with_its_slow_twin(seed):
+    run = policy() | {"completions/clipped_ratio": shares(seed)}
+    border = {Severity.INFO: 0.9, Severity.WARNING: 0.98}
+    got = [(f.detected_step, border[f.severity], f.resolved_step) for f in findings(run, "answers-cut")]
+    assert got == twin(run["completions/clipped_ratio"])
+
+
+def test_the_twin_tells_some_and_leaves_some():
+    told = [f for seed in range(20) for f in twin(shares(seed))]
+    assert len(told) > 10
+    assert {0.9, 0.98} == {f[1] for f in told}
+    assert any(f[2] is None for f in told)

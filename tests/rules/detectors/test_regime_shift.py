@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from tests.engine import block_ends, incidents
 from tests.engine import findings as engine_findings
-from tests.engine import incidents
 from tests.streams import base, findings, steps, steps_up, validation_steps_up
 from trainmon_rules.detectors.steps import LEAST, is_step, place
 from trainmon_rules.findings import Severity, State
@@ -168,7 +168,71 @@ def test_quiet_on_a_reward_that_steps_up():
     assert shift(reward=reward) == []
 
 
+def validated(change, seed=0, noise=0.03, n=700, every=2, **beside):
+    """A healthy run, evaluated every other row; `change` is what its validation loss has above the usual course."""
+    t = np.arange(n)
+    val = 0.6 + 2 * np.exp(-t / 120) + change(t) + rng(seed + 70).normal(0, noise, n)
+    return {**base(n, seed), "eval_loss": [float(v) if i % every else None for i, v in enumerate(val)], **beside}
+
+
+VALIDATED = {
+    "a step of the rate": lambda s: validated(
+        lambda t: -0.3 * (t >= 300), s, lr=np.where(np.arange(700) < 300, 1e-3, 1e-4).tolist()
+    ),
+    "overfitting": lambda s: validated(lambda t: 0.002 * np.maximum(0, t - 300), s),
+    "small sets": lambda s: validated(lambda t: 0.0, s, noise=0.15),
+    "waves": lambda s: validated(lambda t: 0.1 * np.sin(t / 40), s),
+    "ten bad evaluations": lambda s: validated(lambda t: 0.5 * ((t >= 300) & (t < 320)), s),
+    "a new epoch": lambda s: validated(lambda t: -0.3 * (t >= 400), s, epoch=(np.arange(700) / 200).tolist()),
+}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", VALIDATED)
+def test_validation_is_quiet_on(name, seed):
+    assert findings(VALIDATED[name](seed), "val-regime-shift") == []
+
+
+def test_validation_that_steps_is_not_where_nothing_explains_it():
+    for seed in range(4):
+        [f] = findings(validated(lambda t: 0.3 * (t >= 301), seed), "val-regime-shift")
+        assert (f.onset_step, f.detected_step) == (301, 351)
+
+
 # ------------------------------------------------------------------ slow twins
+def slow_first(y):
+    """Where a step is first told, at every block end, without the short cuts: (onset, detected)."""
+    looked = 0
+    for end in block_ends(len(y), 36):
+        hold, slack, looked = 12 if end < 128 else 24, end - max(looked, end - 256), end
+        recent = y[max(0, end - 200 - hold - slack) : end]
+        if len(recent) < hold + slack + LEAST:
+            continue
+        at = place(recent, hold, slack)
+        found = is_step(recent[:at], recent[at:]) if hold <= at <= len(recent) - hold else None
+        progress = np.median(y[:5]) - found.before if found else 0.0
+        if found and (-found.size <= progress if found.size < 0 else found.size < 0.5 * progress):
+            return end - len(recent) + at, end - 1
+    return None
+
+
+def stepping(seed):
+    r = rng(seed)
+    at = int(r.integers(60, 850))
+    return settled(900, at, r.choice([0.03, 0.08, 0.3, -0.3]), seed, r.choice([0.01, 0.03]))
+
+
+def test_the_twin_tells_some_and_leaves_some():
+    assert 5 < sum(slow_first(stepping(seed)) is not None for seed in range(30)) < 29
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_short_cuts_miss_nothing(seed):
+    y = stepping(seed)
+    got = [(f.onset_step, f.detected_step) for f in shift(loss=y)][:1]
+    assert (got or [None]) == [slow_first(y)]
+
+
 def slow_place(y, hold, slack):
     """The split, within the last reports, that leaves the two levels' values nearest to them."""
 

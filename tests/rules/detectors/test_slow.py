@@ -115,3 +115,12 @@ def test_the_gains_said_are_those_of_all_points(seed):
     gains = octaves(loss, f.detected_step + 1)
     assert f.evidence["gain before"] == pytest.approx(gains[2], rel=0.2)
     assert f.evidence["gain of late"] == pytest.approx(gains[3], abs=0.02)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_quiet_on_a_model_that_comes_trained(seed):
+    """Nearly all of its progress lies in the first reports; what is left promised little, and may well end."""
+    t = np.arange(1600)
+    adapted = 4 * np.exp(-t / 6)
+    assert slow(loss=1 + adapted + 0.05 * broken(seed=seed)) == []
+    assert slow(loss=1 + 0.05 * broken(seed=seed)) != []  # by itself that is a broken promise

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine import incidents, session
+from tests.engine import block_ends, incidents, session
 from tests.rules.detectors.speed import clock, found, noisy, told
 from trainmon_rules.detectors.cadence import CHECKPOINT, EVALUATION, TRAINING, Cadence, announced
 from trainmon_rules.state import Settings
@@ -162,9 +162,10 @@ def test_silence_is_an_incident_of_its_own_in_a_run_that_is_slow_anyway():
 
 # ------------------------------------------------------------------------------------------------- the slow twin
 def twin(seconds):
-    """The rule in its obvious form: one gap after the other, the usual one of the last 64."""
+    """The rule in its obvious form: one gap after the other, the usual of the last 64 as of a block's end."""
     out, learnt, odd, seen = [], 0.0, None, []
     usual = None
+    ends = set(block_ends(len(seconds)))
     for row, gap in enumerate(seconds[1:], start=1):
         known = len(seen)
         if usual is not None and gap > max(60.0, 2 * usual) and known >= 3:
@@ -177,19 +178,18 @@ def twin(seconds):
                 learnt = max(learnt, min(odd, gap)) if odd is not None else learnt
                 odd = gap if odd is None else max(odd, gap)
         seen.append(gap)
-        usual = float(np.median(seen[-64:]))
+        usual = float(np.median(seen[-64:])) if row + 1 in ends else usual
     return out
 
 
-@given(st.integers(0, 10_000), st.sampled_from([0.5, 20.0, 90.0]))
-def test_it_agrees_with_the_slow_twin_while_blocks_are_single_points(seed, cadence):
+@given(st.integers(0, 10_000), st.sampled_from([0.5, 20.0, 90.0]), st.sampled_from([64, 600]))
+def test_it_agrees_with_the_slow_twin(seed, cadence, n):
     rng = np.random.default_rng(seed)
-    x = cadence * np.exp(rng.normal(0, 0.3, 64))
-    for row in rng.choice(np.arange(1, 64), 6, replace=False):
+    x = cadence * np.exp(rng.normal(0, 0.3, n))
+    for row in rng.choice(np.arange(1, n), 6, replace=False):
         x[row] = 10 ** rng.uniform(1.5, 5.5)
-    assert [f.detected_step for f in found(RULE, {"loss": np.ones(64)}, time=clock(x))] == twin(
-        np.diff(clock(x), prepend=0)
-    )
+    detected = [f.detected_step for f in found(RULE, {"loss": np.ones(n)}, time=clock(x))]
+    assert detected == twin(np.diff(clock(x), prepend=0))
 
 
 # ---------------------------------------------------------------------------------------------------- the cadence

@@ -7,8 +7,11 @@ import pytest
 
 from tests.engine import session
 from tests.rules.detectors.speed import MEGATRON, clock, found, noisy, told, wander
+from trainmon_rules.detectors.levels import median_error
+from trainmon_rules.detectors.slowdown import level_of, recovered, turning
 from trainmon_rules.engine import Session
 from trainmon_rules.points import Batch, chunk
+from trainmon_rules.series.robust import medians
 from trainmon_rules.state import Settings
 
 RULE = "throughput-drop"
@@ -45,6 +48,30 @@ def test_the_lasting_five_percent_of_bloom_are_found_and_dated(seed):
 def test_it_is_a_note_until_it_has_lasted():
     tags = {MEGATRON: bloom(0)[: 783 + 150], "lm loss": np.full(783 + 150, 2.11)}
     assert told(RULE, tags) == [("info", 783, 815, None)]
+
+
+@pytest.mark.parametrize(("share", "detected"), [(1.05, 4095), (1.08, 4095)])
+@pytest.mark.parametrize("seed", range(3))
+def test_five_percent_of_a_short_run_are_told_after_some_minutes(seed, share, detected):
+    x = stepped(0.5, 0.5 * share, 5000, 2500, seed, noise=0.02)
+    [(severity, onset, at, end)] = told(RULE, {"step_time": x})
+    assert (severity, end) == ("info", None)
+    assert abs(onset - 2500) <= 64
+    assert at <= detected  # 14 minutes
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_forty_percent_of_a_few_minutes_are_told(seed):
+    [(severity, onset, at, end)] = told(RULE, {"step_time": stepped(0.5, 0.7, 1000, 500, seed, noise=0.02)})
+    assert (severity, end) == ("info", None)
+    assert abs(onset - 500) <= 32
+    assert at < 800
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("n", [600, 1200, 3000, 6000])
+def test_a_short_run_whose_pace_wanders_is_quiet(seed, n):
+    assert told(RULE, {"step_time": 0.5 * wander(n, seed, 200, 0.02) * noisy(n, 1.0, seed)}) == []
 
 
 def test_the_iterations_of_the_corpus_itself(corpus):
@@ -285,3 +312,57 @@ def test_another_source_beside_it_changes_nothing():
     s.feed("system", Batch([chunk("gpu.0.temp", range(N), np.full(N, 60.0), clock(x))]))
     s.end()
     assert [f.onset_step for f in s.runs[0].findings.values() if f.rule == RULE] == [1500]
+
+
+# ------------------------------------------------------------------------------------------------------ slow twin
+def rises(before, window, usual, least):
+    """By how much a window lies above the usual, if that is sure."""
+    m = len(window)
+    rise = np.median(window) - usual
+    end = np.median(window[-max(8, m // 4) :]) - usual
+    error = median_error(level_of(before) if m == 8 else before, m)
+    return rise if rise >= least and end >= rise / 2 and rise >= max(6 * error, 1.5 * recovered(before, m)) else 0.0
+
+
+def twin(seconds):
+    """The rule without its short cut, where each report is a stretch: what is first said, (first step, report)."""
+    x, count = np.log(seconds), 16
+    while count <= len(x):
+        level, cells = x[max(0, count - 256) : count], medians(x[: count // 16 * 16], 16)
+        for length, past, share in ((8, 2, 0.5), (20, 3, 0.15), (64, 3, 0.04)):
+            before, window = level[:-length], level[-length:]
+            if len(before) < past * length:
+                break
+            whole = (count - length + 15) // 16 - 1  # cells that end before it
+            usual = min(np.median(before), np.median(cells[:whole]) if whole > 8 else np.inf)
+            if rise := rises(before, window, usual, np.log1p(share)):
+                return count - len(level) + turning(level, usual + rise / 2, rise), count - 1
+        else:
+            k = len(cells) // 8
+            usual = np.median(cells[:-k]) if k else np.inf
+            rise = rises(cells[:-k], cells[-k:], usual, np.log1p(0.04)) if len(cells) >= 16 else 0.0
+            if rise and np.median(level) - usual >= rise / 2:
+                return 16 * turning(cells, usual + rise / 2, rise), count - 1
+        count += 4 if count < 256 else 16
+    return None
+
+
+def drifting(seed):
+    """Step times that rise by some part at some place, for a while or for good, quickly or slowly."""
+    rng = np.random.default_rng(seed)
+    n, t = 900, np.arange(900)
+    x = noisy(n, 30.0, seed, rng.choice([0.005, 0.03, 0.15]))
+    at, over = int(rng.integers(40, 850)), int(rng.choice([6, 40, 900]))
+    x[at : at + over] *= 1 + rng.choice([0.03, 0.06, 0.2, 0.8])
+    return x * (1 + rng.choice([0.0, 0.0, 0.2]) * t / n) * wander(n, seed, 100, rng.choice([0.0, 0.01]))
+
+
+def test_the_twin_tells_some_and_leaves_some():
+    assert 10 < sum(twin(drifting(seed)) is not None for seed in range(40)) < 38
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_short_cut_misses_nothing(seed):
+    x = drifting(seed)
+    got = [(onset, detected) for _, onset, detected, _ in told(RULE, {"step_time_s": x})][:1]
+    assert (got or [None]) == [twin(x)]
