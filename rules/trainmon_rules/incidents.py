@@ -232,9 +232,9 @@ def _explains(cause: Finding, effect: Finding, reach: int) -> bool:
     """
     if cause.family not in EXPLAINED_BY.get(effect.family, ()):
         return False
-    if (cause.symptom, effect.symptom) == ("divergence", "plateau") and cause.tag == effect.tag:
-        if effect.severity is Severity.INFO and cause.onset_step <= effect.detected_step:
-            return _lasts_until(cause, effect.detected_step)  # said of a curve that was rising by then
+    one_curve = (cause.symptom, effect.symptom) == ("divergence", "plateau") and cause.tag == effect.tag
+    if one_curve and effect.severity is Severity.INFO and cause.onset_step <= effect.detected_step:
+        return _lasts_until(cause, effect.detected_step)  # said of a curve that was rising by then
     if effect.onset_step < cause.onset_step - reach:
         return False
     if effect.family == "instability":

@@ -2,9 +2,9 @@
 
 What it detects: a share of dead units (0 to 1, or percent) of which three quarters of the last ten reports lie above
 one half, at twice the level of the first reports (or half of those that lived then); or above nine tenths from the
-start; and (`info`) above one half from the start. A count is divided by the setting `num_units`; without it, a count that has doubled against the hundred reports
-before, far beyond their noise (`info`). A share of zero activations above 99 % that was below 90 % at first (`info`).
-Features of a sparse autoencoder: `info`.
+start; and (`info`) above one half from the start. A count is divided by the setting `num_units`; without it, a count
+that has doubled against the hundred reports before, far beyond their noise (`info`). A share of zero activations above
+99 % that was below 90 % at first (`info`). Features of a sparse autoencoder: `info`.
 
 Why it matters: a ReLU that answers no example gets no gradient and stays dead; the model has become smaller than it
 was paid for, and often it stands still.

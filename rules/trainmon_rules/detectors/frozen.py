@@ -9,7 +9,8 @@ are skipped, the graph is cut off, or the number is an old one that is logged ag
 Example: loss 2.21, 2.19, 2.2, then 0.0 in each of 300 reports, beside a gradient norm of 0.
 
 When it is wrong: a loss printed with few digits repeats itself as it settles, and one over all data at once comes to
-rest: both show by ties or by a monotone course before, and it is silent. Three reports in a row of another value end it.
+rest: both show by ties or by a monotone course before, and it is silent. Three reports in a row of another value end
+it.
 
 Fixes: count the labels that aren't masked in a batch; check that the optimizer steps and that the logged loss is the
 batch's; overfit one batch.

@@ -1,9 +1,9 @@
 """grad-vanishing: the gradient is gone, and the task isn't solved.
 
-What it detects: ten gradient norms in a row below 1 % of the run's own reference (its first reports, or the level
-of the several hundred before), while the training loss stands where it stood. A norm of exactly 0 counts only if
-the loss doesn't move by a digit, or if it came at once, from a tenth of the reference or more, and the loss is no better
-in the last half of 64 such reports than in the first.
+What it detects: ten gradient norms in a row below 1 % of the run's own reference (its first reports, or the level of
+the several hundred before), while the training loss stands where it stood. A norm of exactly 0 counts only if the loss
+doesn't move by a digit, or if it came at once, from a tenth of the reference or more, and the loss is no better in the
+last half of 64 such reports than in the first.
 
 Why it matters: nothing reaches the weights. Saturated or dead units, a detached graph, or a mask that drops every
 token look like this.

@@ -6,8 +6,8 @@ repeated, while the gradient norm isn't finite.
 
 Why it matters: from the first non-finite update on, every weight may be NaN and every later step is wasted.
 
-Example: `{"step": 900, "loss": NaN}`. The first such loss is a warning at once; the third report in a row, a
-non-finite gradient norm beside it, or half of the last twenty reports makes it critical. A validation loss alone stays a warning.
+Example: `{"step": 900, "loss": NaN}`. The first such loss is a warning at once; the third report in a row, a non-finite
+gradient norm beside it, or half of the last twenty reports makes it critical. A validation loss alone stays a warning.
 
 When it is wrong: an fp16 loss scaler makes single gradient norms infinite by design, and skips those steps. A
 lone non-finite gradient norm beside a finite loss is therefore silent where a loss scale is logged (fewer than
@@ -47,8 +47,9 @@ class NonFinite(Detector):
     class Params:
         """Run lengths.
 
-        `critical_after` reports in a row make it critical, and `half` of the last `among`; `grad_in_a_row` and `grad_in_a_row_scaled` say how many
-        non-finite gradient norms are worth a word, without and with a loss scaler; `recover` finite reports end it.
+        `critical_after` reports in a row make it critical, and `half` of the last `among`; `grad_in_a_row` and
+        `grad_in_a_row_scaled` say how many non-finite gradient norms are worth a word, without and with a loss scaler;
+        `recover` finite reports end it.
         """
 
         critical_after: int = 3

@@ -1,10 +1,10 @@
 """throughput-drop: the run is lastingly slower than its own past.
 
 What it detects: a rise of the time a step by a half over the last 8 stretches, by a quarter over 12, by 15 % over 20,
-or by 4 % over 64 (or over the last eighth of a longer run), against the level of at least as many before. A stretch is 14
-to 28 seconds of reports and a good half of the 64 must be slow, so 5 % are told after 10 to 20 minutes. The rise must
-also be six times its standard error, which follows from the run's own noise, and half as large again as what the pace
-has gone up and down before.
+or by 4 % over 64 (or over the last eighth of a longer run), against the level of at least as many before. A stretch is
+14 to 28 seconds of reports and a good half of the 64 must be slow, so 5 % are told after 10 to 20 minutes. The rise
+must also be six times its standard error, which follows from the run's own noise, and half as large again as what the
+pace has gone up and down before.
 
 Why it matters: nothing else shows it, and it is paid on every device until somebody looks.
 
