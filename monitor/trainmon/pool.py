@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from multiprocessing import connection
 from typing import TypeVar
 
-from trainmon.debug import debugging
+from trainmon_rules.debug import debugging
 from trainmon_rules.errors import TrainmonError
 
 T = TypeVar("T")

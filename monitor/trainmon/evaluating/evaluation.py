@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 
-from trainmon.debug import debugging
 from trainmon.evaluating import scoring
 from trainmon.evaluating.contest import peer_score
 from trainmon.evaluating.intervals import RESAMPLES
@@ -16,6 +15,7 @@ from trainmon.evaluating.traces import Trace, find_traces, read_trace, truths
 from trainmon_reference.peers import PEERS
 from trainmon_reference.scenarios.scenario import HALVES as SPLIT
 from trainmon_reference.truth import Labelled
+from trainmon_rules.debug import debugging
 from trainmon_rules.errors import BadInput
 from trainmon_rules.evaluation import Evaluation
 from trainmon_rules.report import SourceError
