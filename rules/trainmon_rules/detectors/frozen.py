@@ -15,7 +15,7 @@ it.
 Fixes: count the labels that aren't masked in a batch; check that the optimizer steps and that the logged loss is the
 batch's; overfit one batch.
 
-Source: our own; the zero loss of masked labels is described in huggingface/trl issues.
+Source: our own, after SageMaker Debugger's UnchangedTensor and AllZero rules, which look at tensors.
 """
 
 from __future__ import annotations

@@ -180,11 +180,9 @@ class ThroughputDrop(Detector):
         rise = median(window) - usual
         if rise < least or median(window[-max(LAST, m // 4) :]) - usual < rise / 2:
             return 0.0
-        usual_windows = max(
-            LAST, min(m, len(before) // ROOM)
-        )  # shorter ones are noisier, so this errs on the quiet side
-        error = median_error(level_of(before) if m == LAST else before, usual_windows)
-        return rise if rise >= max(self.params.errors * error, WANDER * recovered(before, usual_windows)) else 0.0
+        n = max(LAST, min(m, len(before) // ROOM))  # shorter windows are noisier: it errs on the quiet side
+        error = median_error(level_of(before) if m == LAST else before, n)
+        return rise if rise >= max(self.params.errors * error, WANDER * recovered(before, n)) else 0.0
 
     # ------------------------------------------------------------------ its life
     def _open(self, block: Block, at: int, step: int, time: float, lasted: int) -> Finding | None:

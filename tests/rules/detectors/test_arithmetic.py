@@ -33,7 +33,7 @@ def test_an_epoch_that_goes_up_and_down_is_no_length_of_one():
     rng = random.Random(0)
     loss = [2 + 0.3 * ((i % 20) / 20) + rng.gauss(0, 0.01) for i in range(400)]
     told = report({"epoch": [(i // 20) % 2 for i in range(400)], "loss": loss})
-    assert "periodic" not in told
+    assert all("period in epochs" not in i.evidence for i in told.values())
     assert "overfit" not in told
 
 

@@ -123,6 +123,15 @@ def test_agrees_with_its_slow_twin(seed):
     assert [f[2] for f in findings(RULE, {"loss": x})] == twin(x)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_loss_that_is_better_than_before_the_spike_has_recovered(seed):
+    """Half of the height of a spike is left of nothing, where the level after it is lower than that before."""
+    x = spike(300, 60, 1.0, seed=seed)
+    x[360:] -= 0.15
+    [f] = [f for f in session({"loss": x}).runs[0].findings.values() if f.rule == RULE]
+    assert (f.onset_step, str(f.grade)) == (300, "recovered")
+
+
 def raised(peak):
     """A spike at 1,800, where the rate goes from 1e-4, where it came down to from 1e-3 long before, up to `peak`."""
     loss = spike(1800, 20, 1.0, n=2000)

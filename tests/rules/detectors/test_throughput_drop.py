@@ -320,8 +320,9 @@ def rises(before, window, usual, least):
     m = len(window)
     rise = np.median(window) - usual
     end = np.median(window[-max(8, m // 4) :]) - usual
-    error = median_error(level_of(before) if m == 8 else before, m)
-    return rise if rise >= least and end >= rise / 2 and rise >= max(6 * error, 1.5 * recovered(before, m)) else 0.0
+    w = max(8, min(m, len(before) // 3))
+    error = median_error(level_of(before) if m == 8 else before, w)
+    return rise if rise >= least and end >= rise / 2 and rise >= max(6 * error, 1.5 * recovered(before, w)) else 0.0
 
 
 def twin(seconds):
@@ -329,7 +330,7 @@ def twin(seconds):
     x, count = np.log(seconds), 16
     while count <= len(x):
         level, cells = x[max(0, count - 256) : count], medians(x[: count // 16 * 16], 16)
-        for length, past, share in ((8, 2, 0.5), (20, 3, 0.15), (64, 3, 0.04)):
+        for length, past, share in ((8, 2, 0.5), (12, 1, 0.25), (20, 1, 0.15), (64, 1, 0.04)):
             before, window = level[:-length], level[-length:]
             if len(before) < past * length:
                 break
