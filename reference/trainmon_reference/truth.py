@@ -59,6 +59,11 @@ class Labelled:
     torch: str = ""
 
     @property
+    def onset(self) -> int:
+        """The onset on the log's axis; the update itself in a file that doesn't tell the axis."""
+        return self.truth.onset if self.onset_logged < 0 else self.onset_logged
+
+    @property
     def healthy(self) -> bool:
         """Whether nothing is wrong with it."""
         return not self.truth.cause

@@ -45,14 +45,14 @@ class Verdict:
     @property
     def delay_steps(self) -> int | None:
         """Steps from the onset to the hit; 0 for one that is a report early."""
-        return None if self.hit is None else max(0, self.hit.step - self.trace.labelled.truth.onset)
+        return None if self.hit is None else max(0, self.hit.step - self.trace.labelled.onset)
 
     @property
     def delay_rows(self) -> int | None:
         """Logged steps after the onset up to the hit: 1 is the first report that can show anything."""
         if self.hit is None:
             return None
-        onset = self.trace.labelled.truth.onset
+        onset = self.trace.labelled.onset
         return int(np.count_nonzero((self.trace.rows > onset) & (self.trace.rows <= self.hit.step)))
 
     @property

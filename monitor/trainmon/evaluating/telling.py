@@ -38,7 +38,7 @@ def trial(v: Verdict) -> Trial:
         seed=known.seed,
         label="healthy" if known.healthy else "faulty",
         outcome=_outcome(v),
-        onset=None if known.healthy else truth.onset,
+        onset=None if known.healthy else known.onset,
         symptoms=truth.symptoms,
         told=tuple(Told(a.symptoms[0], a.severity, a.step, word) for a, word in v.judged),
         delay_steps=v.delay_steps,

@@ -55,7 +55,7 @@ class Trace:
     @property
     def since(self) -> int:
         """First step at which the fault may be told of: its onset less one report."""
-        return self.labelled.truth.onset - self.interval
+        return self.labelled.onset - self.interval
 
 
 def find_traces(root: Path) -> list[Path]:
@@ -97,7 +97,7 @@ def read_trace(folder: Path, name: str, labelled: Labelled, settings: Settings) 
     interval = next(log.interval for log in logs if len(log.rows))
     losses = [log.run.of("train_loss") for log in logs]
     bad = [int(p.step[~np.isfinite(p.value)][0]) for p in losses if not np.isfinite(p.value).all()]
-    since = labelled.truth.onset - interval
+    since = labelled.onset - interval
     peers = {p.name: tuple(a for log in logs for a in joined(p.alarms(log.run), interval, since)) for p in PEERS}
     ours = sorted((a for log in logs for a in log.incidents), key=lambda a: a.step)
     return Trace(name, labelled, interval, rows, min(bad, default=None), tuple(ours), peers)
