@@ -243,3 +243,39 @@ def test_groups_without_spread_have_nothing_to_learn_from():
     assert (
         "in 100 % of the groups all answers get the same reward, so their advantages are 0" in d.causes[0].evidence_for
     )
+
+
+def test_gradients_that_are_only_ever_zero_are_explained_before_anything_is_clipped():
+    """A NaN among norms of exactly 0, and 0 again after it: no recovery, and nothing that clipping could mend."""
+    i = diagnosed({"loss": [208.1, 208.9, 208.4, 208.6], "grad_norm": [0.0, 0.0, np.nan, 0.0]}, "nonfinite")
+    assert i.state == "ended"
+    assert "gradient explosion" in {c.cause for c in i.ruled_out}
+    assert i.fixes[0].action.startswith("Explain the gradients of exactly 0 first")
+
+
+def test_nan_in_validation_alone_is_looked_for_in_the_evaluation():
+    n = 200
+    val = [np.nan if i % 10 == 9 and i > 50 else 2.1 if i % 10 == 9 else None for i in range(n)]
+    i = diagnosed({"loss": (2 + np.exp(-np.arange(n) / 40)).tolist(), "val_loss": val}, "nonfinite")
+    assert i.causes[0].cause == "labels or evaluation of the validation set"
+    assert i.fixes[0].action.startswith("Evaluate batch by batch")
+
+
+def test_a_rate_that_is_usual_for_preference_tuning_is_never_raised_to_that_of_pretraining():
+    rng, n = np.random.default_rng(0), 300
+    run = {
+        "loss": (np.log(2) + rng.normal(0, 0.02, n)).tolist(),
+        "rewards/margins": rng.normal(0, 0.05, n).tolist(),
+        "rewards/accuracies": (0.5 + rng.normal(0, 0.05, n)).tolist(),
+        "learning_rate": [5e-7] * n,
+    }
+    assert changes(diagnosed(run, "flat")).get("learning_rate", 0) <= 5e-6
+
+
+def test_a_scale_below_one_is_stopped_before_anything_is_set():
+    n = 60
+    scale = [65536.0] * 20 + [65536.0 / 2 ** (i + 1) for i in range(40)]
+    run = {"loss": [2.0 + 0.01 * (i % 5) for i in range(n)], "loss_scale": scale}
+    i = diagnosed(run, "loss-scale-collapse", params={"fp16": True})
+    assert i.fixes[0].action.startswith("Stop, and resume from the last checkpoint before step")
+    assert i.fixes[0].change == {"precision": "bf16"}
