@@ -34,6 +34,14 @@ STYLES = {
 }
 
 
+class _Piped(Console):
+    """A console that leaves a reader that has gone to its caller: rich would end the program with status 1."""
+
+    def on_broken_pipe(self) -> None:
+        """Pass the error on that is being handled."""
+        raise  # noqa: PLE0704 - rich calls it while it handles the error
+
+
 def console_for(stream: TextIO) -> Console:
     """Return a console that writes to `stream` with the width and colours that it has.
 
@@ -44,7 +52,7 @@ def console_for(stream: TextIO) -> Console:
     tty = stream.isatty()
     width = int(columns) if columns.isdecimal() and 0 < int(columns) < 10_000 else None if tty else PIPED_WIDTH
     height = None if width is None else 25  # rich takes a width seriously only with a height, where TERM=dumb
-    return Console(
+    return _Piped(
         file=stream, width=width, height=height, highlight=False, markup=False, emoji=False, legacy_windows=False
     )
 

@@ -455,3 +455,17 @@ def test_inspect_says_bad_paths_in_the_same_way(tmp_path, good):
     done = trainmon("inspect", "gone", good, cwd=tmp_path)
     one_line(done, "gone: no such file or directory")
     assert b"good.jsonl" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "command", [["replay", SAMPLE], ["inspect", SAMPLE], ["rules", "list"], ["explain", "nonfinite"], ["route", "NaN"]]
+)
+def test_a_reader_that_has_gone_is_no_error(command):
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "trainmon", *map(str, command)],
+        stdout=write, stderr=subprocess.PIPE, env=CLEAN, timeout=120, check=False,
+    )  # fmt: skip
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")
