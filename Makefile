@@ -20,7 +20,7 @@ $(VENV)/.tested: pyproject.toml requirements/test.txt requirements/reference.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/test.txt
 	@touch $@
 
-$(VENV)/.linted: pyproject.toml requirements/lint.txt $(VENV)/.installed
+$(VENV)/.linted: pyproject.toml requirements/lint.txt requirements/reference.txt $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/lint.txt
 	@touch $@
 
