@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rich.text import Text
@@ -14,7 +15,7 @@ from rich.text import Text
 from trainmon_exporters.page import COLUMN, INDENT, Page
 from trainmon_exporters.story import NAME, Numbered, advice_key, again, heralds
 from trainmon_exporters.wording import change_lines, ending, in_short, is_back, moment, note, outcome, short_name, since
-from trainmon_rules.report import Cause, Fix, IncidentReport, Route, RunReport
+from trainmon_rules.report import Cause, Fix, IncidentReport, Precursor, Route, RunReport
 from trainmon_rules.words import short
 
 CAUSES = 2  # likely causes told
@@ -61,8 +62,9 @@ def print_incident(page: Page, numbered: Numbered, run: RunReport, said: Said, m
     if numbered.again:
         page.field("and again", page.say(again(numbered, run.axis)))
     _evidence(page, i)
-    _before(page, i, run.axis)
-    beside = [p.summary for _, p in heralds(i) if p.lead_steps <= 0]
+    events = [p for _, p in heralds(i)]
+    _before(page, [p for p in events if p.lead_steps > 0], run.axis)
+    beside = [p.summary for p in events if p.lead_steps <= 0]
     for n, text in enumerate([t for t in dict.fromkeys([*beside, *i.also]) if t != i.summary][: ALSO if main else 0]):
         page.field("" if n else "with it", page.say(text))
     key = shared_advice(i)
@@ -129,9 +131,8 @@ def _number(name: str, value: object) -> str:
     return f"{value:.0f}" if "step" in name and math.isfinite(value) else short(value)
 
 
-def _before(page: Page, i: IncidentReport, axis: str) -> None:
+def _before(page: Page, earlier: Sequence[Precursor], axis: str) -> None:
     """Print a line for each event that announced the incident: when, how far ahead, and the heart of its summary."""
-    earlier = [p for _, p in heralds(i) if p.lead_steps > 0]
     for n, p in enumerate(earlier[:BEFORE]):
         when = f"{moment(p.onset_step, None, axis)}: "
         heart = re.sub(r" \([^()]*\)$", "", p.summary)

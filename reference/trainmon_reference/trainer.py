@@ -98,7 +98,7 @@ class Trainer:
                 return
             rate = self._set_rate(present)
             values = self._backward(present)
-            values["grad_norm"] = self._clip(present)
+            values["grad_norm"] = self._clip()
             self.scaler.step(self.optimizer)
             self.scaler.update()
             self.step += 1
@@ -143,7 +143,7 @@ class Trainer:
             fault.gradients(self.model)
         return sums
 
-    def _clip(self, present: Sequence[Fault]) -> float:
+    def _clip(self) -> float:
         """Unscale, clip by value and by norm; return the norm before the clipping by norm."""
         config, parameters = self.config, list(self.model.parameters())
         self.scaler.unscale_(self.optimizer)

@@ -42,6 +42,10 @@ class Recovery(enum.StrEnum):
     NOT = "not"  # less than half
 
 
+FindingKey = tuple[str, str, str, int, int]
+"""What stays the same over an episode's life: rule, source, tag, attempt and index."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One episode that one rule saw on one series.
@@ -95,7 +99,7 @@ class Finding:
     recovery: str | None = None
 
     @property
-    def key(self) -> tuple[str, str, str, int, int]:
+    def key(self) -> FindingKey:
         """What stays the same over an episode's life."""
         return (self.rule, self.source, self.tag, self.attempt, self.index)
 

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from trainmon_rules.findings import Finding, Recovery, Severity, State
+from trainmon_rules.findings import Finding, FindingKey, Recovery, Severity, State
 
 JOIN_STEPS = 50
 JOIN_REPORTS = 8
@@ -167,11 +167,11 @@ def group(run: str, findings: Iterable[Finding]) -> list[Incident]:
 def _without_teeth(groups: Sequence[list[Finding]]) -> list[list[Finding]]:
     """Return the groups, those that hold the spikes of a sawtooth in one: they are its teeth, not events."""
     for saw in [f for g in groups for f in g if _is_saw(f)]:
-        teeth = _teeth(saw, [f for g in groups for f in g])
+        teeth = {saw.key, *_teeth(saw, [f for g in groups for f in g])}
         kept: list[list[Finding]] = []
         one: list[Finding] = []
         for g in groups:
-            if saw in g or any(f in teeth for f in g):
+            if any(f.key in teeth for f in g):
                 if not one:
                     kept.append(one)
                 one.extend(g)
@@ -185,18 +185,18 @@ def _is_saw(f: Finding) -> bool:
     return f.symptom == "periodic" and PERIOD in f.evidence
 
 
-def _teeth(saw: Finding, findings: Iterable[Finding]) -> list[Finding]:
-    """Return the spikes of a periodic series that follow one another by its period, also those before it was seen."""
+def _teeth(saw: Finding, findings: Iterable[Finding]) -> set[FindingKey]:
+    """Return the keys of the spikes that follow one another by the period of their series, also before it was seen."""
     period = float(saw.evidence[PERIOD])
     spikes = [f for f in findings if f.symptom == "loss-spike" and (f.attempt, f.tag) == (saw.attempt, saw.tag)]
     spikes.sort(key=lambda f: f.onset_step)
-    teeth: set[int] = set()
+    teeth: set[FindingKey] = set()
     for n, two in enumerate(spikes):
         for m in range(max(0, n - TEETH), n):
             away = (two.onset_step - spikes[m].onset_step) / period
             if round(away) >= 1 and abs(away - round(away)) <= TOOTH:
-                teeth |= {m, n}
-    return [spikes[n] for n in sorted(teeth)]
+                teeth |= {spikes[m].key, two.key}
+    return teeth
 
 
 def _order(f: Finding) -> tuple[int, float, int, str, str, str]:
@@ -256,8 +256,8 @@ def _incident(run: str, members: list[Finding]) -> Incident:
 
 def _accounts_for(saw: Finding, members: Sequence[Finding]) -> bool:
     """Whether all that is more than a note among the findings are teeth of this sawtooth."""
-    teeth = [saw, *_teeth(saw, members)]
-    return all(f in teeth for f in members if f.severity > Severity.INFO)
+    teeth = {saw.key, *_teeth(saw, members)}
+    return all(f.key in teeth for f in members if f.severity > Severity.INFO)
 
 
 def _leads(f: Finding, back: bool) -> tuple[int, bool, int, bool, int, str, str, str]:

@@ -14,7 +14,7 @@ from typing import Any
 from trainmon_rules.attempts import Splitter
 from trainmon_rules.clock import Clock
 from trainmon_rules.detectors import Detector, Rule
-from trainmon_rules.findings import Finding, State
+from trainmon_rules.findings import Finding, FindingKey, State
 from trainmon_rules.incidents import Incident, group, visible
 from trainmon_rules.points import Problem
 from trainmon_rules.roles import RoleTable
@@ -103,8 +103,8 @@ class Run:
     attempts: list[Attempt] = field(default_factory=list)
     answers: Mapping[str, Any] = field(default_factory=dict)  # of the user; they go before what sources say
     said: dict[str, RunSettings] = field(default_factory=dict)  # hyper-parameters, by source
-    findings: dict[tuple[str, str, str, int, int], Finding] = field(default_factory=dict)
-    standing: dict[tuple[str, str, str, int, int], Finding] = field(default_factory=dict)  # as a report shows them
+    findings: dict[FindingKey, Finding] = field(default_factory=dict)
+    standing: dict[FindingKey, Finding] = field(default_factory=dict)  # as a report shows them
     ending: set[str] = field(default_factory=set)  # sources that have left it, but of which points still wait
     points: int = 0
     dropped_points: int = 0  # of series over the limit

@@ -37,29 +37,23 @@ def share(observations: Iterable[Observation]) -> Estimate:
         One a run.
     """
     seen = [o for o in observations if o[2]]
-    counts, over = _by_family(seen)
-    if not over.sum():
-        return Estimate()
-    value = float(counts.sum() / over.sum())
-    low, high = _resampled(counts, over)
-    if high > low:
-        return Estimate(value, low, high, "bootstrap")
-    return Estimate(value, *wilson(value, len(counts)), "wilson")
+    found, families = _drawn(seen)
+    if found.value is None or found.low is not None:
+        return found
+    return Estimate(found.value, *wilson(found.value, families), "wilson")
 
 
 def rate(observations: Iterable[Observation], per: float = 1.0) -> Estimate:
     """Return a rate, `per` so much of what it is counted over, with its interval."""
     seen = [o for o in observations if o[2]]
-    counts, over = _by_family(seen)
-    if not over.sum():
-        return Estimate()
-    value = float(counts.sum() / over.sum())
-    low, high = _resampled(counts, over)
-    if high > low:
-        return Estimate(value * per, low * per, high * per, "bootstrap")
-    exposure = float(over.sum()) * len(counts) / len(seen)  # each family as one of its runs
-    low, high = garwood(value * exposure)
-    return Estimate(value * per, low / exposure * per, high / exposure * per, "poisson")
+    found, families = _drawn(seen)
+    if found.value is None:
+        return found
+    if found.low is not None and found.high is not None:
+        return Estimate(found.value * per, found.low * per, found.high * per, found.method)
+    exposure = sum(o[2] for o in seen) * families / len(seen)  # each family as one of its runs
+    low, high = garwood(found.value * exposure)
+    return Estimate(found.value * per, low / exposure * per, high / exposure * per, "poisson")
 
 
 def quantile(values: Iterable[tuple[Hashable, float]], part: float) -> Estimate:
@@ -94,6 +88,16 @@ def garwood(count: float) -> tuple[float, float]:
     """Return the exact interval for the mean of a Poisson distribution that gave `count`."""
     low = float(gammaincinv(count, TAILS[0])) if count else 0.0
     return low, float(gammaincinv(count + 1, TAILS[1]))
+
+
+def _drawn(seen: Sequence[Observation]) -> tuple[Estimate, int]:
+    """Return counts over what they are counted over, with a bootstrap interval if it has a width; and the families."""
+    counts, over = _by_family(seen)
+    if not over.sum():
+        return Estimate(), 0
+    value = float(counts.sum() / over.sum())
+    low, high = _resampled(counts, over)
+    return (Estimate(value, low, high, "bootstrap") if high > low else Estimate(value)), len(counts)
 
 
 def _by_family(observations: Sequence[Observation]) -> tuple[FloatArray, FloatArray]:

@@ -121,10 +121,7 @@ class GradGrowth(Detector):
         view = self.series.before(end, ladder.span)
         below = np.flatnonzero(self.series.judged_of(view.value) <= ladder.levels[1])
         since = int(below[-1]) if len(below) else 0
-        return self._opened(block, at, int(view.step[since]), float(view.time[since]))
-
-    def _opened(self, block: Block, at: int, step: int, time: float) -> Finding:
-        words = self._words()
+        step, time, words = int(view.step[since]), float(view.time[since]), self._words()
         self.open = self.finding(block, at, words["summary"], words["evidence"], step, time, self._severity())
         return self.open
 

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from trainmon_rules.detectors.base import Detector
-from trainmon_rules.findings import Finding, State
+from trainmon_rules.findings import Finding, FindingKey, State
 from trainmon_rules.series import Block
-
-Key = tuple[str, str, str, int, int]
 
 
 class Held(Detector):
@@ -20,8 +18,8 @@ class Held(Detector):
     def __init__(self, inner: Detector) -> None:
         super().__init__(inner.rule, inner.series, inner.peer, inner.settings)
         self.inner = inner
-        self.pending: dict[Key, Finding] = {}
-        self.said: dict[Key, dict[str, Any]] = {}
+        self.pending: dict[FindingKey, Finding] = {}
+        self.said: dict[FindingKey, dict[str, Any]] = {}
 
     def blind(self) -> str:
         """Return what the inner detector lacks."""

@@ -42,6 +42,9 @@ PERCENT = {
     "equal_groups": "equal_groups_percent",
     "answers_cut": "answers_cut_percent",
 }
+PREFERENCES = frozenset(
+    {"reward_margin", "reward_accuracy", "implicit_reward"}
+)  # roles that only preference tuning has
 JUDGED = {
     "train_loss": "loss",
     "loss_component": "loss",
@@ -76,7 +79,7 @@ def find_facts(incident: Incident, run: Run) -> dict[str, Any]:
     facts |= _place_facts(attempt, incident)
     if settings.get("total_steps"):
         facts["progress"] = min(1.0, max(0.0, onset / settings["total_steps"]))
-    facts |= rate_facts(attempt, lead, settings)
+    facts |= rate_facts(attempt, lead, facts)
     facts |= schedule_facts(incident, settings) | resume_facts(incident)
     facts |= gradient_facts(attempt, incident, settings)
     facts |= scale_facts(attempt, incident)
@@ -113,7 +116,7 @@ def _incident_facts(incident: Incident, run: Run) -> dict[str, Any]:
     }
     if incident.grade is not None:
         facts["grade"] = str(incident.grade)
-    if "reward_margin" in run.roles or "preference_method" in read_settings(run.facts):
+    if not PREFERENCES.isdisjoint(run.roles) or "preference_method" in read_settings(run.facts):
         facts["preference_run"] = True
     return facts
 

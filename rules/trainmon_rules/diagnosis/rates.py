@@ -17,7 +17,6 @@ from trainmon_rules.yamlfile import load_packaged
 
 SCHEDULE_REPORTS = 20  # reports from which the phase is read
 ZERO_REPORTS = 3  # rates of 0 at the start that a warm-up may have
-PREFERENCES = ("reward_margin", "reward_accuracy", "implicit_reward")  # roles that only preference tuning has
 NEVER_LEARNED = ("flat", "chance-accuracy", "grad-vanishing")
 STOPPED = ("plateau", "slow")
 
@@ -72,9 +71,7 @@ def rate_facts(attempt: Attempt, lead: Finding, settings: Mapping[str, Any]) -> 
     says nothing about either.
     """
     facts = _scheduled(attempt, lead, settings)
-    if any(attempt.of_role(role) for role in PREFERENCES):
-        facts["preference_run"] = True
-    usual = _usual({**settings, **facts})
+    usual = _usual(settings)
     facts |= {"usual_rate_low": usual.low, "usual_rate_high": usual.high, "usual_rate_start": usual.start}
     series = series_of_role(attempt, "learning_rate", lead.source)
     end = _seen(series, series.last_step) if series is not None else {}
